@@ -9,8 +9,6 @@ target_compile_options(gpuassay_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast
   -Wcast-qual -Wuseless-cast -Wduplicated-cond -Wlogical-op -Wdouble-promotion -Wformat=2
   -Wsuggest-override -Wswitch-enum -Wextra-semi -Wundef -Werror)
-target_compile_definitions(gpuassay_flags INTERFACE GPUASSAY_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
-  GPUASSAY_BINARY_DIR="${CMAKE_BINARY_DIR}")
 
 function(gpuassay_module name)
   cmake_parse_arguments(ARG "" "DIRECTORY" "DEPS;LIBRARIES;TEST_DEPS" ${ARGN})
@@ -28,6 +26,9 @@ function(gpuassay_module name)
   if(tests AND GPUASSAY_TESTS)
     add_executable(${name}_tests ${tests})
     target_link_libraries(${name}_tests PRIVATE ${name} ${ARG_LIBRARIES} ${ARG_TEST_DEPS} GTest::gtest_main)
+    # Paths only in tests: in product code they would make each clone's objects different for ccache.
+    target_compile_definitions(${name}_tests PRIVATE GPUASSAY_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+      GPUASSAY_BINARY_DIR="${CMAKE_BINARY_DIR}")
     set_target_properties(${name}_tests PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     add_test(NAME ${name} COMMAND ${name}_tests)
     set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 300)

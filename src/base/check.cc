@@ -6,8 +6,7 @@
 namespace gpuassay {
 
 void CheckFailed(const char* what, std::source_location where) {
-  std::fprintf(stderr, "gpuassay: bug: %s (%s:%u)\n", what, where.file_name(),
-               static_cast<unsigned>(where.line()));
+  std::fprintf(stderr, "gpuassay: bug: %s (%s:%u)\n", what, where.file_name(), where.line());
   std::abort();
 }
 
