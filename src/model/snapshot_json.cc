@@ -1,0 +1,158 @@
+#include "model/snapshot_json.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "model/catalogue.h"
+
+namespace gpuassay {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json Text(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+template <class T>
+Json Optional(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+// Whole numbers without ".0": byte counts and codes are read by people.
+Json Number(double value) {
+  constexpr double kExactMax = 9007199254740992.0;  // 2^53
+  if (std::abs(value) <= kExactMax && std::trunc(value) == value) {
+    return static_cast<std::int64_t>(value);
+  }
+  return value;
+}
+
+// Adds one key per field, and "missing" with the reasons when there are any.
+template <class Readings>
+void AddReadings(MetricScope scope, const Readings& readings, Json& object) {
+  const std::span<const MetricInfo> metrics = MetricsOf(scope);
+  const auto members = Members(&readings);
+  Json missing = Json::object();
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const Reading& reading = readings.*members[i];
+    const std::string field(metrics[i].field);
+    object.push_back({field, reading ? Number(*reading) : Json(nullptr)});
+    if (!reading) missing.push_back({field, std::string(MissingName(reading.missing()))});
+  }
+  if (!missing.empty()) object["missing"] = std::move(missing);
+}
+
+Json SourceObject(const SourceStatus& source) {
+  Json object;
+  object["name"] = source.name;
+  object["last_success"] =
+      source.last_success ? Json(TimeText(*source.last_success)) : Json(nullptr);
+  object["error"] = Text(source.error);
+  object["reason"] =
+      source.error.empty() ? Json(nullptr) : Json(std::string(MissingName(source.missing)));
+  AddReadings(MetricScope::kSource, source.readings, object);
+  return object;
+}
+
+Json LinkObject(const NvLink& link) {
+  Json object;
+  object["link"] = link.link;
+  AddReadings(MetricScope::kLink, link.readings, object);
+  return object;
+}
+
+Json MigObject(const MigInstance& mig) {
+  Json object;
+  object["index"] = mig.identity.index;
+  object["gpu_instance_id"] = mig.identity.gpu_instance_id;
+  object["compute_instance_id"] = mig.identity.compute_instance_id;
+  object["uuid"] = Text(mig.identity.uuid);
+  object["profile"] = Text(mig.identity.profile);
+  AddReadings(MetricScope::kMig, mig.readings, object);
+  return object;
+}
+
+Json ProcessObject(const GpuProcess& process) {
+  Json object;
+  object["pid"] = process.pid;
+  object["type"] = std::string(ProcessTypeName(process.type));
+  object["name"] = Text(process.name);
+  object["gpu_instance_id"] = Optional(process.gpu_instance_id);
+  object["compute_instance_id"] = Optional(process.compute_instance_id);
+  AddReadings(MetricScope::kProcess, process.readings, object);
+  return object;
+}
+
+template <class T, class Fn>
+Json List(const std::vector<T>& elements, Fn&& fn) {
+  Json list = Json::array();
+  for (const T& element : elements) list.push_back(fn(element));
+  return list;
+}
+
+Json GpuObject(const Gpu& gpu) {
+  Json object;
+  object["index"] = gpu.identity.index;
+  object["uuid"] = Text(gpu.identity.uuid);
+  object["pci_bus_id"] = Text(gpu.identity.pci_bus_id);
+  object["name"] = Text(gpu.identity.name);
+  object["serial"] = Text(gpu.identity.serial);
+  object["vbios_version"] = Text(gpu.identity.vbios_version);
+  object["architecture"] = Text(gpu.identity.architecture);
+  object["minor_number"] = Optional(gpu.identity.minor_number);
+  AddReadings(MetricScope::kGpu, gpu.readings, object);
+  object["links"] = List(gpu.links, LinkObject);
+  object["mig"] = List(gpu.mig, MigObject);
+  object["processes"] = List(gpu.processes, ProcessObject);
+  object["processes_dropped"] = gpu.processes_dropped;
+  object["xids"] = List(gpu.xids, [](const XidCount& xid) {
+    return Json{{"xid", xid.xid}, {"count", xid.count}};
+  });
+  return object;
+}
+
+Json EventObject(const DriverEvent& event) {
+  Json object;
+  object["time"] = TimeText(event.time);
+  object["kind"] = std::string(EventKindName(event.kind));
+  object["gpu_uuid"] = Text(event.gpu_uuid);
+  object["data"] = event.data;
+  object["gpu_instance_id"] = Optional(event.gpu_instance_id);
+  return object;
+}
+
+}  // namespace
+
+std::string TimeText(WallTime time) {
+  using namespace std::chrono;
+  // A time stamp from a damaged recording can be any number: years beyond four digits are not
+  // RFC 3339.
+  // A damaged recording can hold any number; years of more than four digits are not RFC 3339.
+  if (time < WallTime{} || time >= sys_days(year(10000) / January / 1)) {
+    return fmt::format("{} us", time.time_since_epoch().count());
+  }
+  const auto day = floor<days>(time);
+  const year_month_day date(day);
+  const hh_mm_ss clock(floor<milliseconds>(time - day));
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                     clock.hours().count(), clock.minutes().count(), clock.seconds().count(),
+                     clock.subseconds().count());
+}
+
+std::string SnapshotJson(const Snapshot& snapshot, int indent) {
+  Json object;
+  object["time"] = TimeText(snapshot.time);
+  object["node"] = {{"hostname", Text(snapshot.node.hostname)},
+                    {"driver_version", Text(snapshot.node.driver_version)},
+                    {"nvml_version", Text(snapshot.node.nvml_version)},
+                    {"cuda_version", Text(snapshot.node.cuda_version)}};
+  object["sources"] = List(snapshot.sources, SourceObject);
+  object["gpus"] = List(snapshot.gpus, GpuObject);
+  object["events"] = List(snapshot.events, EventObject);
+  object["capabilities_missing"] = snapshot.capabilities_missing;
+  return object.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace gpuassay
