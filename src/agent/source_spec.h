@@ -1,15 +1,19 @@
 // `--source` everywhere a source can be: nvml[=LIBRARY], simulator=SCENARIO, replay=FILE.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "sources/source.h"
 
 namespace gpuassay {
+
+class CallWatch;
 
 struct SourceSpec {
   enum class Kind { kNvml, kSimulator, kReplay };
@@ -26,6 +30,9 @@ struct SourceContext {
   std::string hostname;
   double simulator_speed = 1;
   bool replay_as_fast_as_read = false;
+  // Only for nvml, see NvmlOptions.
+  std::vector<std::uint32_t> gpus_to_skip = {};
+  CallWatch* watch = nullptr;
 };
 
 // Opens a source for use in this process (the agent opens it in its driver worker).
