@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace gpuassay::sim {
 
@@ -74,6 +75,9 @@ struct GpuModel {
   std::uint32_t nvlink_version;
   double nvlink_bytes_per_second_per_link;  // one direction
   double utilization_period_s;              // of the driver's sampler, 1/6 or 1
+  double thermal_rise_c;                    // steady rise over the inlet at the default power limit
+  bool pcie_idles_down;                     // the link falls to generation 1 when the GPU idles
+  bool clocks_idle_in_p0;                   // stays in P0 with full memory clock when it idles
   Features features;
   std::span<const MigProfile> mig_profiles;  // empty: no MIG
 };
@@ -81,5 +85,21 @@ struct GpuModel {
 std::span<const GpuModel> AllGpuModels();
 const GpuModel* FindGpuModel(std::string_view key);  // nullptr when unknown
 std::string_view ArchitectureName(Architecture architecture);
+
+// Finds a profile of the model by name; nullptr when it has none of that name.
+const MigProfile* FindMigProfile(const GpuModel& model, std::string_view name);
+
+// Where an instance lies: its first memory slice, and the GPU instance ID that the driver gives it
+// (7g: 0; 4g and 3g: 1, 2; 2g: 3..6; 1g: 7..14, as seen on A100 and H100).
+struct MigPlacement {
+  std::uint32_t start = 0;
+  std::uint32_t gpu_instance_id = 0;
+};
+inline constexpr std::size_t kMigInstancesMax = 7;
+// Places the instances in the order given; nullopt when the layout does not fit on the model. Rules
+// of the MIG user guide: eight memory slices; instances of 2 start at even slices, of 4 at 0 and 4,
+// "4g" only at 0, "2g" not at 6, "1g" of one slice not at 7.
+std::optional<std::vector<MigPlacement>> PlaceMigInstances(
+    const GpuModel& model, std::span<const MigProfile* const> profiles);
 
 }  // namespace gpuassay::sim
