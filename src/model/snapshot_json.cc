@@ -126,8 +126,6 @@ Json EventObject(const DriverEvent& event) {
 
 std::string TimeText(WallTime time) {
   using namespace std::chrono;
-  // A time stamp from a damaged recording can be any number: years beyond four digits are not
-  // RFC 3339.
   // A damaged recording can hold any number; years of more than four digits are not RFC 3339.
   if (time < WallTime{} || time >= sys_days(year(10000) / January / 1)) {
     return fmt::format("{} us", time.time_since_epoch().count());

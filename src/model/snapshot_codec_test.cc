@@ -1,0 +1,268 @@
+#include "model/snapshot_codec.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <limits>
+
+#include "model/catalogue.h"
+#include "model/random_snapshot.h"
+
+namespace gpuassay {
+namespace {
+
+std::string Encoded(const Snapshot& snapshot) {
+  std::string bytes;
+  EncodeSnapshot(snapshot, bytes);
+  return bytes;
+}
+
+Snapshot OneGpu() {
+  Snapshot snapshot;
+  snapshot.time = WallTime(std::chrono::seconds(1767225600));
+  Gpu& gpu = snapshot.gpus.emplace_back();
+  gpu.identity.uuid = "GPU-1";
+  gpu.readings.power_watts = 320.5;
+  gpu.readings.sm_active_ratio = Missing::kNotSupported;
+  return snapshot;
+}
+
+// Position of the five field counts: behind the version byte.
+constexpr std::size_t kGpuFieldsAt = 1;
+
+TEST(SnapshotCodec, ReadsBackWhatItWrote) {
+  const auto snapshot = DecodeSnapshot(Encoded(OneGpu()));
+  ASSERT_TRUE(snapshot) << snapshot.error().what;
+  EXPECT_EQ(snapshot->time, WallTime(std::chrono::seconds(1767225600)));
+  ASSERT_EQ(snapshot->gpus.size(), 1u);
+  EXPECT_EQ(snapshot->gpus[0].identity.uuid, "GPU-1");
+  EXPECT_EQ(snapshot->gpus[0].identity.minor_number, std::nullopt);
+  EXPECT_EQ(snapshot->gpus[0].readings.power_watts, Reading(320.5));
+  EXPECT_EQ(snapshot->gpus[0].readings.sm_active_ratio, Reading(Missing::kNotSupported));
+}
+
+// The encoding is canonical, so equal bytes mean equal snapshots; single members are compared above
+// and below.
+TEST(SnapshotCodec, RoundTripsTwoHundredRandomSnapshots) {
+  RandomSnapshots random(20260101);
+  for (int i = 0; i < 200; ++i) {
+    const Snapshot snapshot = random.Next();
+    const std::string bytes = Encoded(snapshot);
+    const auto decoded = DecodeSnapshot(bytes);
+    ASSERT_TRUE(decoded) << decoded.error().what;
+    ASSERT_EQ(Encoded(*decoded), bytes);
+    ASSERT_EQ(decoded->gpus.size(), snapshot.gpus.size());
+    for (std::size_t g = 0; g < snapshot.gpus.size(); ++g) {
+      const auto members = Members(&snapshot.gpus[g].readings);
+      for (const auto member : members) {
+        ASSERT_EQ(decoded->gpus[g].readings.*member, snapshot.gpus[g].readings.*member);
+      }
+      ASSERT_EQ(decoded->gpus[g].processes.size(), snapshot.gpus[g].processes.size());
+    }
+  }
+}
+
+TEST(SnapshotCodec, KeepsEveryMemberOfEventsSourcesProcessesAndInstances) {
+  Snapshot snapshot = OneGpu();
+  snapshot.steady = SteadyTime(Duration(42));
+  snapshot.node = {"host", "570.86.15", "12.570.86.15", "12.8"};
+  snapshot.sources.push_back(
+      {"nvml", WallTime(Duration(7)), "driver error 15", Missing::kGpuLost, {}});
+  snapshot.events.push_back({WallTime(Duration(9)), EventKind::kXid, "GPU-1", 79, 3});
+  snapshot.capabilities_missing = {"nvmlGpmSampleGet"};
+  Gpu& gpu = snapshot.gpus[0];
+  gpu.identity = {7, "GPU-2", "00000000:1A:00.0", "NVIDIA H100", "165", "96.00", "Hopper", 7};
+  gpu.links.push_back({17, {}});
+  gpu.mig.push_back({{1, 9, 0, "MIG-1", "1g.10gb"}, {}});
+  gpu.processes.push_back({4242, ProcessType::kMps, 9, 0, "python", {}});
+  gpu.processes_dropped = 3;
+  gpu.xids.push_back({79, 2});
+
+  const auto read = DecodeSnapshot(Encoded(snapshot));
+  ASSERT_TRUE(read) << read.error().what;
+  EXPECT_EQ(read->steady, SteadyTime(Duration(42)));
+  EXPECT_EQ(read->node.nvml_version, "12.570.86.15");
+  EXPECT_EQ(read->node.cuda_version, "12.8");
+  EXPECT_EQ(read->sources[0].last_success, WallTime(Duration(7)));
+  EXPECT_EQ(read->sources[0].error, "driver error 15");
+  EXPECT_EQ(read->sources[0].missing, Missing::kGpuLost);
+  EXPECT_EQ(read->events[0].data, 79u);
+  EXPECT_EQ(read->events[0].gpu_instance_id, 3u);
+  EXPECT_EQ(read->capabilities_missing[0], "nvmlGpmSampleGet");
+  EXPECT_EQ(read->gpus[0].identity.architecture, "Hopper");
+  EXPECT_EQ(read->gpus[0].identity.minor_number, 7u);
+  EXPECT_EQ(read->gpus[0].links[0].link, 17u);
+  EXPECT_EQ(read->gpus[0].mig[0].identity.profile, "1g.10gb");
+  EXPECT_EQ(read->gpus[0].mig[0].identity.gpu_instance_id, 9u);
+  EXPECT_EQ(read->gpus[0].processes[0].type, ProcessType::kMps);
+  EXPECT_EQ(read->gpus[0].processes[0].name, "python");
+  EXPECT_EQ(read->gpus[0].processes_dropped, 3u);
+  EXPECT_EQ(read->gpus[0].xids[0].count, 2u);
+}
+
+TEST(SnapshotCodec, EveryTruncationIsAnErrorThatNamesAByte) {
+  RandomSnapshots random(7);
+  Snapshot snapshot;
+  while (snapshot.gpus.size() < 2) snapshot = random.Next();
+  const std::string bytes = Encoded(snapshot);
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    const auto decoded = DecodeSnapshot(std::string_view(bytes).substr(0, size));
+    ASSERT_FALSE(decoded) << size;
+    ASSERT_EQ(decoded.error().code, ErrorCode::kMalformed);
+    ASSERT_TRUE(decoded.error().what.starts_with("snapshot: byte ")) << decoded.error().what;
+  }
+}
+
+TEST(SnapshotCodec, EveryFlippedByteIsReadOrRefusedWithoutACrash) {
+  RandomSnapshots random(11);
+  Snapshot snapshot;
+  while (snapshot.gpus.size() < 2) snapshot = random.Next();
+  const std::string bytes = Encoded(snapshot);
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0xff);
+    const auto decoded = DecodeSnapshot(damaged);
+    if (!decoded) continue;
+    ASSERT_TRUE(DecodeSnapshot(Encoded(*decoded))) << at;
+  }
+}
+
+TEST(SnapshotCodec, BytesAfterTheSnapshotAreAnError) {
+  const std::string bytes = Encoded(OneGpu());
+  const auto decoded = DecodeSnapshot(bytes + "x");
+  ASSERT_FALSE(decoded);
+  EXPECT_EQ(decoded.error().what, "snapshot: byte " + std::to_string(bytes.size()) +
+                                      ": 1 bytes too many after the snapshot");
+}
+
+TEST(SnapshotCodec, AnotherVersionIsAnError) {
+  std::string bytes = Encoded(OneGpu());
+  bytes[0] = 9;
+  const auto decoded = DecodeSnapshot(bytes);
+  ASSERT_FALSE(decoded);
+  EXPECT_EQ(decoded.error().what,
+            "snapshot: byte 0: snapshot version 9, this program reads version 1");
+}
+
+// A snapshot without GPUs ends with three counts and no GPUs: events and functions follow.
+TEST(SnapshotCodec, ACountOverTheBoundIsRefusedBeforeMemoryIsTaken) {
+  std::string bytes = Encoded(Snapshot{});
+  const std::size_t gpus_at = bytes.size() - 12;
+  bytes[gpus_at] = 65;
+  auto decoded = DecodeSnapshot(bytes);
+  ASSERT_FALSE(decoded);
+  EXPECT_EQ(decoded.error().what, "snapshot: byte " + std::to_string(gpus_at) +
+                                      ": number of GPUs 65, at most 64 are allowed");
+  bytes[gpus_at] = 64;
+  decoded = DecodeSnapshot(bytes);
+  ASSERT_FALSE(decoded);
+  EXPECT_EQ(decoded.error().what, "snapshot: byte " + std::to_string(gpus_at) +
+                                      ": number of GPUs 64, but only 8 bytes are left");
+}
+
+TEST(SnapshotCodec, MoreFieldsThanAllowedAreRefused) {
+  std::string bytes = Encoded(Snapshot{});
+  bytes[kGpuFieldsAt] = 1;
+  bytes[kGpuFieldsAt + 1] = 4;  // 1025
+  const auto decoded = DecodeSnapshot(bytes);
+  ASSERT_FALSE(decoded);
+  EXPECT_EQ(decoded.error().what, "snapshot: byte 1: 1025 fields, at most 1024 are allowed");
+}
+
+// The readings of a source as bytes, with a number of fields that another version would write:
+// field i is known and i, or missing because of a time-out.
+std::string SourceReadingsAsBytes(std::size_t fields, std::size_t missing_field) {
+  std::string bitmap((fields + 7) / 8, '\0');
+  std::string values;
+  for (std::size_t i = 0; i < fields; ++i) {
+    if (i == missing_field) {
+      values += static_cast<char>(Missing::kTimedOut);
+      continue;
+    }
+    bitmap[i / 8] = static_cast<char>(bitmap[i / 8] | (1 << (i % 8)));
+    const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(i));
+    for (std::size_t b = 0; b < 8; ++b) values += static_cast<char>(bits >> (8 * b));
+  }
+  return bitmap + values;
+}
+
+// A snapshot with one source whose readings have `fields` fields, `missing_field` of them missing.
+std::string WrittenWithSourceFields(std::size_t fields, std::size_t missing_field) {
+  Snapshot snapshot;
+  snapshot.sources.emplace_back();
+  snapshot.capabilities_missing = {"behind"};
+  std::string bytes = Encoded(snapshot);
+  const std::size_t here = MetricsOf(MetricScope::kSource).size();
+  const std::size_t readings_here = (here + 7) / 8 + here;  // all missing: a byte each
+  const std::size_t tail = 4 + 4 + 4 + 2 + 6;  // counts of GPUs, events, functions; "behind"
+  bytes.replace(bytes.size() - tail - readings_here, readings_here,
+                SourceReadingsAsBytes(fields, missing_field));
+  bytes[kGpuFieldsAt + 8] = static_cast<char>(fields);
+  return bytes;
+}
+
+TEST(SnapshotCodec, FieldsThatAnOlderWriterDidNotHaveAreNeverSampled) {
+  const auto decoded = DecodeSnapshot(WrittenWithSourceFields(2, 1));
+  ASSERT_TRUE(decoded) << decoded.error().what;
+  const SourceReadings& readings = decoded->sources[0].readings;
+  EXPECT_EQ(readings.up, Reading(0.0));
+  EXPECT_EQ(readings.duration_seconds, Reading(Missing::kTimedOut));
+  EXPECT_EQ(readings.reads_total, Reading(Missing::kNeverSampled));
+  EXPECT_EQ(readings.failures_total, Reading(Missing::kNeverSampled));
+  EXPECT_EQ(decoded->capabilities_missing, std::vector<std::string>{"behind"});
+}
+
+TEST(SnapshotCodec, FieldsOfANewerWriterAreSkipped) {
+  const std::size_t here = MetricsOf(MetricScope::kSource).size();
+  for (const std::size_t more : {1, 2, 9}) {
+    const auto decoded = DecodeSnapshot(WrittenWithSourceFields(here + more, here));
+    ASSERT_TRUE(decoded) << decoded.error().what;
+    EXPECT_EQ(decoded->sources[0].readings.failures_total, Reading(3.0));
+    EXPECT_EQ(decoded->capabilities_missing, std::vector<std::string>{"behind"});
+  }
+}
+
+TEST(SnapshotCodec, AReasonThatANewerWriterKnowsIsADriverError) {
+  Snapshot snapshot;
+  snapshot.gpus.emplace_back();
+  std::string bytes = Encoded(snapshot);
+  const std::size_t behind = 5 * 4 + 2 * 4;  // four counts and dropped processes, two more counts
+  bytes[bytes.size() - behind - 1] = '\xf0';
+  const auto decoded = DecodeSnapshot(bytes);
+  ASSERT_TRUE(decoded) << decoded.error().what;
+  EXPECT_EQ(decoded->gpus[0].readings.*Members(&decoded->gpus[0].readings).back(),
+            Reading(Missing::kDriverError));
+}
+
+TEST(SnapshotCodec, ValuesThatAreNoNumbersReadAsImplausible) {
+  Snapshot snapshot = OneGpu();
+  snapshot.gpus[0].readings.power_watts = std::numeric_limits<double>::quiet_NaN();
+  snapshot.gpus[0].readings.temperature_celsius = std::numeric_limits<double>::infinity();
+  const auto decoded = DecodeSnapshot(Encoded(snapshot));
+  ASSERT_TRUE(decoded) << decoded.error().what;
+  EXPECT_EQ(decoded->gpus[0].readings.power_watts, Reading(Missing::kImplausible));
+  EXPECT_EQ(decoded->gpus[0].readings.temperature_celsius, Reading(Missing::kImplausible));
+}
+
+TEST(SnapshotCodec, WhatIsOverABoundIsLeftOutAndProcessesAreCounted) {
+  Snapshot snapshot = OneGpu();
+  snapshot.node.hostname = std::string(kTextBytesMax + 1, 'h');
+  snapshot.events.resize(kEventsMax + 1);
+  snapshot.gpus[0].processes.resize(kProcessesPerGpuMax + 2);
+  snapshot.gpus[0].processes_dropped = 5;
+  const auto decoded = DecodeSnapshot(Encoded(snapshot));
+  ASSERT_TRUE(decoded) << decoded.error().what;
+  EXPECT_EQ(decoded->node.hostname, std::string(1024, 'h'));
+  EXPECT_EQ(decoded->events.size(), 256u);
+  EXPECT_EQ(decoded->gpus[0].processes.size(), 4096u);
+  EXPECT_EQ(decoded->gpus[0].processes_dropped, 7u);
+}
+
+TEST(SnapshotCodec, AppendsToWhatIsThere) {
+  std::string bytes = "before";
+  EncodeSnapshot(OneGpu(), bytes);
+  EXPECT_EQ(bytes, "before" + Encoded(OneGpu()));
+}
+
+}  // namespace
+}  // namespace gpuassay

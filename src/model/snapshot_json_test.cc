@@ -1,0 +1,117 @@
+#include "model/snapshot_json.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "model/catalogue.h"
+#include "model/random_snapshot.h"
+
+namespace gpuassay {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+TEST(SnapshotJson, AnEmptySnapshotHasAllKeys) {
+  EXPECT_EQ(SnapshotJson(Snapshot{}),
+            R"({"time":"1970-01-01T00:00:00.000Z",)"
+            R"("node":{"hostname":null,"driver_version":null,"nvml_version":null,)"
+            R"("cuda_version":null},)"
+            R"("sources":[],"gpus":[],"events":[],"capabilities_missing":[]})");
+}
+
+TEST(SnapshotJson, AMissingNumberIsNullWithItsReasonBesideIt) {
+  Snapshot snapshot;
+  Gpu& gpu = snapshot.gpus.emplace_back();
+  gpu.readings.power_watts = 320.5;
+  gpu.readings.memory_used_bytes = 85899345920.0;
+  gpu.readings.sm_active_ratio = Missing::kNotSupported;
+  const Json json = Json::parse(SnapshotJson(snapshot))["gpus"][0];
+  EXPECT_EQ(json["power_watts"].dump(), "320.5");
+  EXPECT_EQ(json["memory_used_bytes"].dump(), "85899345920");
+  EXPECT_TRUE(json["sm_active_ratio"].is_null());
+  EXPECT_EQ(json["missing"]["sm_active_ratio"], "not_supported");
+  EXPECT_EQ(json["missing"]["temperature_celsius"], "never_sampled");
+  EXPECT_FALSE(json["missing"].contains("power_watts"));
+}
+
+TEST(SnapshotJson, NothingMissingMeansNoMissingKey) {
+  Snapshot snapshot;
+  NvLink& link = snapshot.gpus.emplace_back().links.emplace_back(NvLink{17, {}});
+  ForEachReading(link.readings, [](Reading& reading) { reading = 1.0; });
+  const Json json = Json::parse(SnapshotJson(snapshot))["gpus"][0]["links"][0];
+  EXPECT_EQ(json.dump(),
+            R"({"link":17,"active":1,"transmit_bytes_per_second":1,"receive_bytes_per_second":1,)"
+            R"("speed_bytes_per_second":1,"replay_errors_total":1,"recovery_errors_total":1,)"
+            R"("crc_errors_total":1})");
+}
+
+TEST(SnapshotJson, ProcessesEventsAndXidsAreReadable) {
+  Snapshot snapshot;
+  snapshot.events.push_back(
+      {WallTime(std::chrono::milliseconds(1767225600123)), EventKind::kXid, "GPU-1", 79, {}});
+  Gpu& gpu = snapshot.gpus.emplace_back();
+  gpu.processes.push_back({4242, ProcessType::kComputeAndGraphics, 9, {}, "python", {}});
+  gpu.xids.push_back({79, 2});
+  const Json json = Json::parse(SnapshotJson(snapshot));
+  EXPECT_EQ(json["events"].dump(),
+            R"([{"time":"2026-01-01T00:00:00.123Z","kind":"xid","gpu_uuid":"GPU-1","data":79,)"
+            R"("gpu_instance_id":null}])");
+  EXPECT_EQ(json["gpus"][0]["xids"].dump(), R"([{"xid":79,"count":2}])");
+  EXPECT_EQ(json["gpus"][0]["processes"][0]["type"], "compute+graphics");
+  EXPECT_EQ(json["gpus"][0]["processes"][0]["gpu_instance_id"], 9);
+}
+
+TEST(SnapshotJson, ASourcesReasonStandsOnlyBesideItsError) {
+  Snapshot snapshot;
+  snapshot.sources.push_back({"nvml", WallTime{}, "", Missing::kNeverSampled, {}});
+  snapshot.sources.push_back({"nvml", {}, "call hangs", Missing::kTimedOut, {}});
+  const Json json = Json::parse(SnapshotJson(snapshot))["sources"];
+  EXPECT_TRUE(json[0]["reason"].is_null());
+  EXPECT_EQ(json[0]["last_success"], "1970-01-01T00:00:00.000Z");
+  EXPECT_EQ(json[1]["reason"], "timed_out");
+  EXPECT_TRUE(json[1]["last_success"].is_null());
+}
+
+TEST(SnapshotJson, BytesThatAreNoTextAreReplaced) {
+  Snapshot snapshot;
+  snapshot.node.hostname = "a\xff\"b";
+  EXPECT_EQ(Json::parse(SnapshotJson(snapshot))["node"]["hostname"], "a\xEF\xBF\xBD\"b");
+}
+
+// A field called like a key of the identity would be lost.
+TEST(SnapshotJson, EveryFieldOfTheCatalogueIsAKeyOfItsOwn) {
+  RandomSnapshots random(3);
+  Snapshot snapshot;
+  while (snapshot.gpus.empty() || snapshot.gpus[0].mig.empty() ||
+         snapshot.gpus[0].processes.empty() || snapshot.sources.empty()) {
+    snapshot = random.Next();
+  }
+  const Json json = Json::parse(SnapshotJson(snapshot));
+  const auto extra = [](const Json& object, MetricScope scope) {
+    for (const MetricInfo& metric : MetricsOf(scope)) {
+      EXPECT_TRUE(object.contains(std::string(metric.field))) << metric.field;
+    }
+    return object.size() - MetricsOf(scope).size();
+  };
+  EXPECT_EQ(extra(json["sources"][0], MetricScope::kSource),
+            4u + json["sources"][0].contains("missing"));
+  EXPECT_EQ(extra(json["gpus"][0], MetricScope::kGpu), 14u);
+  EXPECT_EQ(extra(json["gpus"][0]["mig"][0], MetricScope::kMig), 6u);
+  EXPECT_EQ(extra(json["gpus"][0]["processes"][0], MetricScope::kProcess),
+            5u + json["gpus"][0]["processes"][0].contains("missing"));
+}
+
+TEST(TimeText, IsRfc3339WithMilliseconds) {
+  EXPECT_EQ(TimeText(WallTime(std::chrono::microseconds(1767312366007999))),
+            "2026-01-02T00:06:06.007Z");
+}
+
+TEST(TimeText, ATimeOutsideTheCalendarIsANumber) {
+  EXPECT_EQ(TimeText(WallTime(Duration(-5))), "-5 us");
+  EXPECT_EQ(TimeText(WallTime(Duration::max())), "9223372036854775807 us");
+}
+
+}  // namespace
+}  // namespace gpuassay
