@@ -10,7 +10,7 @@ void WorkerPolicy::OnStarted(SteadyTime now) {
   Check(!running_, "one worker at a time");
   running_ = true;
   killed_ = false;
-  restarting_ = false;
+  asked_to_end_ = false;
   last_sign_ = now;
 }
 
@@ -24,7 +24,7 @@ void WorkerPolicy::OnReading(SteadyTime now) {
 
 void WorkerPolicy::OnExit(SteadyTime now, bool asked_for_successor) {
   running_ = false;
-  if (asked_for_successor || restarting_) {
+  if (asked_for_successor || asked_to_end_) {
     start_not_before_ = now + options_.backoff_first;
     return;
   }
@@ -84,19 +84,26 @@ WorkerPolicy::Action WorkerPolicy::Decide(SteadyTime now) {
   if (killed_) {
     return now - killed_at_ >= options_.kill_grace ? Action::kAbandon : Action::kNone;
   }
-  if (released_ || now - last_sign_ >= options_.replace_after) {
+  const bool too_late_to_ask = asked_to_end_ && now - asked_at_ >= options_.kill_grace;
+  if (too_late_to_ask || now - last_sign_ >= options_.replace_after) {
     killed_ = true;
     killed_at_ = now;
     return Action::kKill;
   }
-  if (restarting_) return Action::kNone;
+  if (asked_to_end_ || !(released_ || QuarantineIsOver(now))) return Action::kNone;
+  asked_to_end_ = true;
+  asked_at_ = now;
+  return Action::kAskToEnd;
+}
+
+bool WorkerPolicy::QuarantineIsOver(SteadyTime now) {
+  bool over = false;
   for (Quarantine& q : quarantines_) {
-    if (q.skipped && now >= q.until) {
-      q.skipped = false;
-      restarting_ = true;
-    }
+    if (!q.skipped || now < q.until) continue;
+    q.skipped = false;
+    over = true;
   }
-  return restarting_ ? Action::kRestart : Action::kNone;
+  return over;
 }
 
 SteadyTime WorkerPolicy::NextDecision(SteadyTime now) const {
@@ -107,11 +114,12 @@ SteadyTime WorkerPolicy::NextDecision(SteadyTime now) const {
     return waiting ? std::min(next, std::max(now, start_not_before_)) : next;
   }
   if (killed_) return std::min(next, std::max(now, killed_at_ + options_.kill_grace));
-  if (released_) return now;
   next = std::min(next, last_sign_ + options_.replace_after);
+  if (asked_to_end_) return std::max(now, std::min(next, asked_at_ + options_.kill_grace));
+  if (released_) return now;
   if (!Hanging(now)) next = std::min(next, last_sign_ + options_.hang_after);
   for (const Quarantine& q : quarantines_) {
-    if (q.skipped && !restarting_) next = std::min(next, q.until);
+    if (q.skipped) next = std::min(next, q.until);
   }
   return std::max(now, next);
 }

@@ -34,10 +34,10 @@ class WorkerPolicy {
  public:
   enum class Action {
     kNone,
-    kStart,    // start a worker that leaves out skipped_gpus()
-    kKill,     // SIGKILL the worker; tell OnExit or OnAbandoned
-    kAbandon,  // it does not die: forget it and tell OnAbandoned
-    kRestart,  // ask the worker to end (SIGTERM) because a quarantine is over; tell OnExit
+    kStart,     // start a worker that leaves out skipped_gpus()
+    kAskToEnd,  // close the worker's socket; tell OnExit
+    kKill,      // SIGKILL the worker; tell OnExit or OnAbandoned
+    kAbandon,   // it does not die: forget it and tell OnAbandoned
   };
 
   explicit WorkerPolicy(WorkerPolicyOptions options) : options_(options) {}
@@ -52,7 +52,7 @@ class WorkerPolicy {
   void OnAbandonedDied() { stuck_workers_ -= stuck_workers_ > 0 ? 1 : 0; }
   // GPU of the call that hangs, told right before a kKill is carried out.
   void OnHangingGpu(SteadyTime now, std::optional<std::uint32_t> gpu);
-  // No worker until Resume().
+  // The worker is asked to end, killed when it does not, and none is started until Resume().
   void Release() { released_ = true; }
   void Resume(SteadyTime now);
 
@@ -74,13 +74,16 @@ class WorkerPolicy {
   };
 
   void Failed(SteadyTime now);
+  // Takes the GPUs whose time is over out of quarantine.
+  bool QuarantineIsOver(SteadyTime now);
 
   WorkerPolicyOptions options_;
   bool running_ = false;
   bool released_ = false;
   bool killed_ = false;
-  bool restarting_ = false;
+  bool asked_to_end_ = false;
   SteadyTime last_sign_;  // start or last reading
+  SteadyTime asked_at_;
   SteadyTime killed_at_;
   SteadyTime start_not_before_ = SteadyTime::min();
   Duration backoff_ = {};

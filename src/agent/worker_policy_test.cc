@@ -118,7 +118,7 @@ TEST_F(WorkerPolicyTest, TriesAQuarantinedGpuAgainAndForgivesOrDoubles) {
   EXPECT_EQ(policy_.Decide(At(now + 299)), Action::kNone);
   EXPECT_EQ(policy_.skipped_gpus().size(), 1U);
   policy_.OnReading(At(now + 300));
-  EXPECT_EQ(policy_.Decide(At(now + 300)), Action::kRestart);
+  EXPECT_EQ(policy_.Decide(At(now + 300)), Action::kAskToEnd);
   EXPECT_EQ(policy_.Decide(At(now + 300)), Action::kNone);
   policy_.OnExit(At(now + 300), false);
   EXPECT_TRUE(policy_.skipped_gpus().empty());
@@ -128,7 +128,7 @@ TEST_F(WorkerPolicyTest, TriesAQuarantinedGpuAgainAndForgivesOrDoubles) {
   policy_.OnReading(At(now + 599));
   EXPECT_EQ(policy_.Decide(At(now + 599)), Action::kNone);
   policy_.OnReading(At(now + 600));
-  EXPECT_EQ(policy_.Decide(At(now + 600)), Action::kRestart);
+  EXPECT_EQ(policy_.Decide(At(now + 600)), Action::kAskToEnd);
   policy_.OnExit(At(now + 600), false);
   policy_.OnStarted(At(now + 602));
   policy_.OnReading(At(now + 603));  // answered: forgiven
@@ -141,8 +141,11 @@ TEST_F(WorkerPolicyTest, ReleasedMeansNoWorkerUntilResumed) {
   policy_.OnStarted(At(0));
   policy_.OnReading(At(1));
   policy_.Release();
-  EXPECT_EQ(policy_.Decide(At(1.5)), Action::kKill);
-  policy_.OnExit(At(1.6), false);
+  EXPECT_EQ(policy_.Decide(At(1.5)), Action::kAskToEnd);
+  EXPECT_EQ(policy_.Decide(At(3.4)), Action::kNone);
+  EXPECT_EQ(policy_.NextDecision(At(2)), At(3.5));
+  EXPECT_EQ(policy_.Decide(At(3.5)), Action::kKill);
+  policy_.OnExit(At(3.6), false);
   EXPECT_EQ(policy_.Decide(At(1000)), Action::kNone);
   policy_.Resume(At(1001));
   EXPECT_EQ(policy_.Decide(At(1001)), Action::kStart);
