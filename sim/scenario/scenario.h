@@ -50,6 +50,9 @@ struct MemoryPoint {  // linear between points, constant after the last
   double bytes = 0;
 };
 
+// Memory at a time after the process's start; 0 without points.
+double MemoryOf(const std::vector<MemoryPoint>& points, Duration since_start);
+
 enum class ScenarioProcessType { kCompute, kGraphics, kMps };
 
 struct ScenarioProcess {

@@ -1,0 +1,313 @@
+// `processes:`.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/duration.h"
+#include "sim/scenario/sections.h"
+
+namespace gpuassay::sim {
+namespace {
+
+constexpr std::array<std::string_view, 3> kTypes = {"compute", "graphics", "mps"};
+constexpr std::array<std::string_view, 14> kKeys = {"pid",    "count",    "name",   "gpus",  "mig",
+                                                    "spread", "type",     "start",  "end",   "for",
+                                                    "memory", "activity", "phases", "repeat"};
+
+// Instances that a GPU has at most, over its layouts in time.
+std::uint32_t MigDevicesMax(const Scenario& scenario, std::uint32_t gpu) {
+  std::size_t most = scenario.gpus[gpu].mig.size();
+  for (const Fault& fault : scenario.faults) {
+    if (fault.kind == FaultKind::kMigReconfigure && fault.gpu.value_or(gpu) == gpu) {
+      most = std::max(most, fault.layout.size());
+    }
+  }
+  return static_cast<std::uint32_t>(most);
+}
+
+std::vector<MemoryPoint> ReadMemory(Reader& reader, const YamlNode& node) {
+  constexpr std::array<std::string_view, 2> kPointKeys = {"at", "size"};
+  std::vector<MemoryPoint> points;
+  if (node.kind == YamlNode::Kind::kScalar) {
+    points.push_back({{}, reader.Bytes(node, "memory")});
+    return points;
+  }
+  if (node.kind != YamlNode::Kind::kSequence || node.items.empty() ||
+      node.items.size() > kMemoryPointsMax) {
+    reader.Reject(node, fmt::format("`memory` must be a size such as 62 GiB, or a list of 1 to {} "
+                                    "points such as {{at: 30s, size: 62 GiB}}",
+                                    kMemoryPointsMax));
+    return points;
+  }
+  for (const YamlNode& item : node.items) {
+    MapReader map(reader, item, "a memory point", kPointKeys);
+    const YamlNode* at = map.Require("at");
+    const YamlNode* size = map.Require("size");
+    if (at == nullptr || size == nullptr || reader.failed()) {
+      break;
+    }
+    const MemoryPoint point = {reader.Time(*at, "at", true), reader.Bytes(*size, "size")};
+    if (!points.empty() && point.at <= points.back().at) {
+      reader.Reject(item, "memory points must be in order of time");
+    }
+    points.push_back(point);
+  }
+  return points;
+}
+
+void ReadLife(Reader& reader, const MapReader& map, ScenarioProcess& process) {
+  if (const YamlNode* start = map.Find("start")) {
+    process.start = reader.Time(*start, "start", true);
+  }
+  const YamlNode* end = map.Find("end");
+  const YamlNode* length = map.Find("for");
+  if (end != nullptr && length != nullptr) {
+    reader.Reject(*length, "a process has either `end` or `for`, not both");
+  }
+  if (end != nullptr) {
+    process.end = reader.Time(*end, "end", false);
+    if (process.end <= process.start) {
+      reader.Reject(*end, "`end` must be later than `start`");
+    }
+  }
+  if (length != nullptr) {
+    process.end = process.start + reader.Time(*length, "for", false);
+  }
+}
+
+void ReadWork(Reader& reader, const MapReader& map, const Profiles& profiles,
+              ScenarioProcess& process) {
+  if (const YamlNode* repeat = map.Find("repeat")) {
+    process.repeat = reader.Flag(*repeat, "repeat");
+  }
+  const YamlNode* activity = map.Find("activity");
+  const YamlNode* phases = map.Find("phases");
+  if (activity != nullptr && phases != nullptr) {
+    reader.Reject(*phases, "a process has either `activity` or `phases`, not both");
+  }
+  if (activity != nullptr) {
+    Phase phase;
+    phase.activity = ReadActivity(reader, *activity, profiles);
+    process.phases.push_back(std::move(phase));
+  }
+  if (phases != nullptr) {
+    process.phases = ReadPhases(reader, *phases, profiles, process.repeat);
+  }
+  if (process.repeat && phases == nullptr) {
+    reader.Reject(*map.Find("repeat"), "`repeat` needs `phases`");
+  }
+}
+
+// MIG devices that the entry names; empty: the whole GPU.
+std::vector<std::uint32_t> ReadMigDevices(Reader& reader, const MapReader& map,
+                                          const Scenario& scenario,
+                                          const std::vector<std::uint32_t>& gpus) {
+  const YamlNode* node = map.Find("mig");
+  if (node == nullptr) {
+    return {};
+  }
+  std::uint32_t end = kMigInstancesMax;
+  for (const std::uint32_t gpu : gpus) {
+    end = std::min(end, MigDevicesMax(scenario, gpu));
+  }
+  return reader.Indices(*node, "mig", "MIG device", end);
+}
+
+void CheckMigUse(Reader& reader, const YamlNode& node, const Scenario& scenario,
+                 const ScenarioProcess& process) {
+  for (const std::uint32_t gpu : process.gpus) {
+    if (scenario.gpus[gpu].mig_enabled && !process.mig_index) {
+      reader.Reject(node, fmt::format("GPU {} is in MIG mode; say which device with `mig`", gpu));
+    }
+  }
+}
+
+// One entry can stand for several processes: `count`, `spread`.
+void Multiply(Reader& reader, const YamlNode& node, ScenarioProcess process,
+              const std::vector<std::uint32_t>& gpus, const std::vector<std::uint32_t>& devices,
+              bool spread, std::uint64_t count, std::vector<ScenarioProcess>& out) {
+  const std::size_t groups = spread ? gpus.size() : 1;
+  const std::size_t slots = spread ? std::max<std::size_t>(1, devices.size()) : 1;
+  if (out.size() + groups * slots * count > kScenarioProcessesMax ||
+      process.pid + groups * slots * count > kPidMax) {
+    reader.Reject(node, fmt::format("more than {} processes, or PIDs above {}",
+                                    kScenarioProcessesMax, kPidMax));
+    return;
+  }
+  for (std::size_t group = 0; group < groups; ++group) {
+    process.gpus = spread ? std::vector{gpus[group]} : gpus;
+    for (std::size_t slot = 0; slot < slots; ++slot) {
+      process.mig_index = devices.empty() ? std::nullopt : std::optional(devices[slot]);
+      for (std::uint64_t i = 0; i < count; ++i) {
+        out.push_back(process);
+        ++process.pid;
+      }
+    }
+  }
+}
+
+void ReadProcessEntry(Reader& reader, const YamlNode& node, const Scenario& scenario,
+                      const Profiles& profiles, std::vector<ScenarioProcess>& out) {
+  MapReader map(reader, node, "a process", kKeys);
+  const YamlNode* pid = map.Require("pid");
+  const YamlNode* gpu_list = map.Require("gpus");
+  if (pid == nullptr || gpu_list == nullptr || reader.failed()) {
+    return;
+  }
+  ScenarioProcess process;
+  process.pid = static_cast<std::uint32_t>(reader.Integer(*pid, "pid", 1, kPidMax));
+  process.name = fmt::format("process-{}", process.pid);
+  if (const YamlNode* name = map.Find("name")) {
+    process.name = reader.Text(*name, "name");
+  }
+  if (const YamlNode* type = map.Find("type")) {
+    process.type = static_cast<ScenarioProcessType>(reader.Word(*type, "type", kTypes));
+  }
+  const auto gpus =
+      reader.Indices(*gpu_list, "gpus", "GPU", static_cast<std::uint32_t>(scenario.gpus.size()));
+  if (reader.failed()) {
+    return;
+  }
+  const auto devices = ReadMigDevices(reader, map, scenario, gpus);
+  const YamlNode* spread_node = map.Find("spread");
+  const bool spread = spread_node != nullptr && reader.Flag(*spread_node, "spread");
+  if (!spread && devices.size() > 1) {
+    reader.Reject(*map.Find("mig"),
+                  "one process runs on one MIG device; set `spread: true` for "
+                  "one process on each");
+  }
+  std::uint64_t count = 1;
+  if (const YamlNode* node_count = map.Find("count")) {
+    count = reader.Integer(*node_count, "count", 1, kScenarioProcessesMax);
+  }
+  ReadLife(reader, map, process);
+  if (const YamlNode* memory = map.Find("memory")) {
+    process.memory = ReadMemory(reader, *memory);
+  }
+  ReadWork(reader, map, profiles, process);
+  const std::size_t first = out.size();
+  Multiply(reader, node, process, gpus, devices, spread, count, out);
+  for (std::size_t i = first; i < out.size() && !reader.failed(); ++i) {
+    CheckMigUse(reader, node, scenario, out[i]);
+  }
+}
+
+bool LivesOverlap(const ScenarioProcess& a, const ScenarioProcess& b) {
+  return a.start < b.end && b.start < a.end;
+}
+
+bool ShareGpu(const ScenarioProcess& a, const ScenarioProcess& b) {
+  return std::ranges::any_of(
+      a.gpus, [&](std::uint32_t gpu) { return std::ranges::find(b.gpus, gpu) != b.gpus.end(); });
+}
+
+// The same PID may stand twice when one life ends before the next, or when it is one program that
+// does different things on different GPUs.
+void CheckPids(Reader& reader, const YamlNode& node, const std::vector<ScenarioProcess>& all,
+               const std::vector<std::size_t>& entry_of) {
+  std::vector<std::size_t> order(all.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    order[i] = i;
+  }
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return all[i].pid; });
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    for (std::size_t j = i + 1; j < order.size() && all[order[j]].pid == all[order[i]].pid; ++j) {
+      const ScenarioProcess& a = all[order[i]];
+      const ScenarioProcess& b = all[order[j]];
+      if (LivesOverlap(a, b) && (ShareGpu(a, b) || a.name != b.name)) {
+        reader.Reject(node.items[entry_of[order[j]]],
+                      fmt::format("PID {} is already taken at that time; give another, or the same "
+                                  "`name` and other `gpus`",
+                                  b.pid));
+        return;
+      }
+    }
+  }
+}
+
+double MemoryAt(const ScenarioProcess& process, Duration t) {
+  if (t < process.start || t >= process.end || process.memory.empty()) {
+    return 0;
+  }
+  return MemoryOf(process.memory, t - process.start);
+}
+
+double CapacityOf(const Scenario& scenario, std::uint32_t gpu) {
+  const GpuModel& model = *scenario.gpus[gpu].model;
+  return static_cast<double>(model.memory_bytes - model.memory_reserved_bytes);
+}
+
+// The sum is linear between the points, so it is largest at one of them.
+void CheckMemoryOf(Reader& reader, const YamlNode& node, const Scenario& scenario,
+                   std::uint32_t gpu, const std::vector<const ScenarioProcess*>& on_gpu,
+                   const std::vector<const YamlNode*>& entries) {
+  const double capacity = CapacityOf(scenario, gpu);
+  for (std::size_t i = 0; i < on_gpu.size(); ++i) {
+    for (const MemoryPoint& point : on_gpu[i]->memory) {
+      const Duration t = on_gpu[i]->start + point.at;
+      double sum = 0;
+      for (const ScenarioProcess* other : on_gpu) {
+        sum += MemoryAt(*other, t);
+      }
+      if (sum > capacity) {
+        reader.Reject(entries[i] == nullptr ? node : *entries[i],
+                      fmt::format("at {} the processes on GPU {} hold {:.0f} MiB together, but it "
+                                  "has {:.0f} MiB for them",
+                                  FormatDuration(t), gpu, sum / 1048576, capacity / 1048576));
+        return;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+double MemoryOf(const std::vector<MemoryPoint>& points, Duration since_start) {
+  if (points.empty()) {
+    return 0;
+  }
+  if (since_start <= points.front().at) {
+    return points.front().bytes;
+  }
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    if (since_start < points[i].at) {
+      const MemoryPoint& a = points[i - 1];
+      const MemoryPoint& b = points[i];
+      return a.bytes + (b.bytes - a.bytes) * (Seconds(since_start - a.at) / Seconds(b.at - a.at));
+    }
+  }
+  return points.back().bytes;
+}
+
+std::vector<ScenarioProcess> ReadProcesses(Reader& reader, const YamlNode& node,
+                                           const Scenario& scenario, const Profiles& profiles) {
+  std::vector<ScenarioProcess> processes;
+  std::vector<std::size_t> entry_of;
+  if (node.kind != YamlNode::Kind::kSequence) {
+    reader.Reject(node, "`processes` must be a list such as [{pid: 4100, gpus: all}]");
+    return processes;
+  }
+  for (std::size_t i = 0; i < node.items.size() && !reader.failed(); ++i) {
+    ReadProcessEntry(reader, node.items[i], scenario, profiles, processes);
+    entry_of.resize(processes.size(), i);
+  }
+  if (reader.failed()) {
+    return processes;
+  }
+  CheckPids(reader, node, processes, entry_of);
+  for (std::uint32_t gpu = 0; gpu < scenario.gpus.size() && !reader.failed(); ++gpu) {
+    std::vector<const ScenarioProcess*> on_gpu;
+    std::vector<const YamlNode*> entries;
+    for (std::size_t i = 0; i < processes.size(); ++i) {
+      if (std::ranges::find(processes[i].gpus, gpu) != processes[i].gpus.end()) {
+        on_gpu.push_back(&processes[i]);
+        entries.push_back(&node.items[entry_of[i]]);
+      }
+    }
+    CheckMemoryOf(reader, node, scenario, gpu, on_gpu, entries);
+  }
+  return processes;
+}
+
+}  // namespace gpuassay::sim
