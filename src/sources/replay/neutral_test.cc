@@ -19,7 +19,7 @@ Snapshot Site() {
   snapshot.time = WallTime(std::chrono::seconds(1767225600));
   snapshot.node = {"gpu-node-17.corp.example", "570.86.15", "12.570.86.15", "12.8"};
   snapshot.sources.push_back(
-      {"nvml", {}, "/home/alice/lib/libnvidia-ml.so.1: refused", Missing::kNoPermission, {}});
+      {"nvml", {}, "/srv/alice/lib/libnvidia-ml.so.1: refused", Missing::kNoPermission, {}});
   for (std::uint32_t index = 0; index < 2; ++index) {
     Gpu& gpu = snapshot.gpus.emplace_back();
     gpu.identity.index = index;
