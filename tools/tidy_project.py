@@ -210,7 +210,7 @@ def check_words(tree):
     """No package registry by host, no path of one machine."""
     hosts = re.compile(r"//[\w.-]*\b(debian|npmjs|pypi|pythonhosted|golang|crates|maven)\."
                        r"(org|com|io|dev)")
-    machine = re.compile(r"/wor[k]/|/hom[e]/\w+/|/roo[t]/\.")
+    machine = re.compile(r"/wor[k]/|/roo[t]/\.")
     for path, text in tree.items():
         for number, line in enumerate(text.splitlines(), 1):
             if hosts.search(line):
