@@ -2,8 +2,8 @@
 // mutations of them, the same ones for the same --random. Links with one LLVMFuzzerTestOneInput.
 //   target [--seconds=N] [--runs=N] [--random=N] [--keep=FILE] SEED...   (a SEED is a file or
 //   folder)
-// The input under test is always in the file --keep; when the process dies it is the reproducer:
-//   target FILE --runs=0
+// The input under test is always in the file --keep, so what killed the process is there. The next
+// run tries that input first and removes it when it does no harm any more.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -151,9 +151,7 @@ class Mutator {
   }
 
  private:
-  std::size_t Below(std::size_t end) {
-    return end == 0 ? 0 : static_cast<std::size_t>(random_() % end);
-  }
+  std::size_t Below(std::size_t end) { return end == 0 ? 0 : random_() % end; }
   char Byte() { return static_cast<char>(random_() & 0xFF); }
 
   void MutateOnce(std::string& input) {
@@ -214,6 +212,7 @@ class Mutator {
 int FuzzMain(int argc, char** argv) {
   const Options options = ParseOptions(argc, argv);
   std::vector<std::string> seeds = ReadSeeds(options.seeds);
+  if (std::filesystem::exists(options.keep)) seeds.insert(seeds.begin(), ReadFile(options.keep));
   const SystemClock clock;
   const SteadyTime end = clock.Steady() + std::chrono::seconds(options.seconds);
   Runner runner(options.keep);
