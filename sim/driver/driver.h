@@ -1,8 +1,7 @@
-// The simulated NVIDIA driver: NVML's interface (functions.cc) over an Engine. Two ways in:
-//   * libnvidia-ml.so.1 (library.cc): real time x GPUASSAY_SIM_SPEED, scenario from
-//   GPUASSAY_SIM_SCENARIO,
-//     start from GPUASSAY_SIM_START (seconds since 1970, with fraction) so that several programs
-//     see the same moment; without it, the first nvmlInit of the process;
+// The simulated NVIDIA driver: NVML's interface (functions.def) over an Engine. Two ways in:
+//   * libnvidia-ml.so.1 (library.cc): real time x GPUASSAY_SIM_SPEED, scenario from the file
+//     GPUASSAY_SIM_SCENARIO, start from GPUASSAY_SIM_START (seconds since 1970, with fraction) so
+//     that several programs see the same moment; without it, the first nvmlInit of the process;
 //   * in process: Install() with a clock, then Resolve() instead of dlsym.
 #pragma once
 
@@ -24,6 +23,8 @@ class TimeSource {
   // virtual time it moves the clock, and kForever is answered with false: the call then fails with
   // a time-out.
   virtual bool WaitUntil(Duration t) = 0;
+  // Scenario seconds per second of the caller: time-outs that callers give are in their own time.
+  virtual double Speed() const { return 1; }
 };
 
 // Scenario time follows the clock's steady time. Virtual.
