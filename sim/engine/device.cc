@@ -8,13 +8,13 @@
 namespace gpuassay::sim {
 namespace {
 
-constexpr double kIdleAfterTicks = 18;       // 3 s without work
-constexpr double kCoolMarginC = 2;           // a thermal slowdown ends this far below its start
-constexpr double kThermalDownMhz = 60;       // per tick above the threshold
-constexpr double kThermalUpMhz = 15;         // per tick below it
-constexpr double kThermalFloor = 0.5;        // of the full clock
-constexpr double kHardwareSlowdown = 0.5;    // of the clock
-constexpr double kPowerBrakeSlowdown = 0.5;  // of the clock
+constexpr std::uint32_t kIdleAfterTicks = 18;  // 3 s without work
+constexpr double kCoolMarginC = 2;             // a thermal slowdown ends this far below its start
+constexpr double kThermalDownMhz = 60;         // per tick above the threshold
+constexpr double kThermalUpMhz = 15;           // per tick below it
+constexpr double kThermalFloor = 0.5;          // of the full clock
+constexpr double kHardwareSlowdown = 0.5;      // of the clock
+constexpr double kPowerBrakeSlowdown = 0.5;    // of the clock
 constexpr int kCapRounds = 4;
 constexpr double kCapExponent = 1 / 2.4;
 
@@ -29,7 +29,7 @@ Device::Device(const Scenario& scenario, std::uint32_t index)
   }
   for (const ScenarioProcess& process : scenario.processes) {
     if (std::ranges::find(process.gpus, index) != process.gpus.end()) {
-      programs_.push_back({Timeline(process), false, {}, 1, 0});
+      programs_.push_back({Timeline(process), false, {}, 0});
     }
   }
   std::ranges::stable_sort(programs_, {},
@@ -55,10 +55,12 @@ DeviceState Device::Start() {
     state.config.pci_bus_id = MakeBusId(index_);
   }
   state.links.resize(model_->nvlink_links);
+  link_bytes_.resize(model_->nvlink_links);
   state.mig_enabled = gpu.mig_enabled;
   conditions_ = ConditionsAt(gpu, faults_, Duration::zero());
-  heat_ = SteadyHeat(*model_, model_->power_idle_w, 0,
-                     CoolingFactor(*model_, FanPercent(*model_, 0, false), false));
+  heat_ = SteadyHeat(
+      *model_, model_->power_idle_w, 0,
+      {conditions_.inlet_c, CoolingFactor(*model_, FanPercent(*model_, 0, false), false)});
   state.power_limit_w = conditions_.power_limit_w;
   state.power_w = model_->power_idle_w;
   state.power_average_w = model_->power_idle_w;
@@ -67,9 +69,9 @@ DeviceState Device::Start() {
   state.video_clock_mhz = model_->video_clock_idle_mhz;
   state.performance_state = model_->clocks_idle_in_p0 ? 0 : 8;
   state.clock_event_reasons = kReasonIdle;
-  state.temperature_c = conditions_.inlet_c + heat_.die_c + heat_.sink_c;
+  state.temperature_c = heat_.temperature_c();
   if (model_->features.memory_temperature) {
-    state.memory_temperature_c = conditions_.inlet_c + heat_.memory_c;
+    state.memory_temperature_c = heat_.memory_c;
   }
   state.fan_percent = FanPercent(*model_, state.temperature_c, conditions_.fan_dead);
   UpdateFaults(Duration(-1), Duration::zero(), state);
@@ -77,7 +79,6 @@ DeviceState Device::Start() {
   UpdatePrograms(Duration::zero(), state);
   UpdateMemory(state);
   UpdateIdle(state);
-  UpdateLinks(state);
   return state;
 }
 
@@ -96,7 +97,7 @@ void Device::Advance(std::uint64_t tick, DeviceState& state) {
   UpdateHeat(state);
   UpdateIdle(state);
   UpdateEnergy(state);
-  UpdateLinks(state);
+  CountLinks(state);
   UpdateHealth(state);
   UpdateTotals(state);
   UpdateSamples(end, state);
@@ -192,13 +193,8 @@ void Device::SumShares() {
   double not_resident = 1;
   for (Share& share : shares_) {
     share.done = share.load;
-    const double part = ShareDevice(share.done);
+    share.part = ShareDevice(share.done);
     share.done[kResident] = std::max(share.done[kBusy], 1 - share.not_resident);
-    for (Program& program : programs_) {
-      if (program.alive && &shares_[ShareOf(program)] == &share) {
-        program.part = part;
-      }
-    }
     for (std::size_t i = kSmActive; i <= kInteger; ++i) {
       load_[i] += share.done[i] * share.sm;
     }
@@ -211,6 +207,30 @@ void Device::SumShares() {
   }
   load_[kBusy] = 1 - not_busy;
   load_[kResident] = 1 - not_resident;
+  WaitForLinks();
+}
+
+// Work that needs more of a link than there is falls behind as a whole. Waiting for PCIe, the GPU
+// stands idle; waiting for NVLink, collective kernels spin and stay resident.
+void Device::WaitForLinks() {
+  const auto left = [](double demand, double room) { return demand > room ? room / demand : 1.0; };
+  const double pcie =
+      std::min(left(load_[kPcieTransmit], pcie_room_), left(load_[kPcieReceive], pcie_room_));
+  const double nvlink = std::min(left(load_[kNvlinkTransmit], nvlink_room_),
+                                 left(load_[kNvlinkReceive], nvlink_room_));
+  if (pcie >= 1 && nvlink >= 1) {
+    return;
+  }
+  const auto slow = [&](Load& load) {
+    for (std::size_t i = 0; i < kEncoder; ++i) {
+      load[i] *= i == kBusy || i == kResident ? pcie : pcie * nvlink;
+    }
+  };
+  slow(load_);
+  for (Share& share : shares_) {
+    slow(share.done);
+    share.part *= pcie * nvlink;
+  }
 }
 
 // What the clock should be before the power cap; sets the reasons for less than the full clock.
@@ -235,13 +255,14 @@ double Device::TargetClock(DeviceState& state) {
   return ClockStep(*model_, mhz);
 }
 
-// Lowers the clock until the power is within the limit.
-double Device::CapPower(Duration begin, Duration end, double clock_mhz, DeviceState& state) {
+// Lowers the clock until the power is within the limit. The loads are those at `mhz`.
+double Device::CapPower(Duration begin, Duration end, double mhz, DeviceState& state) {
   const double limit = conditions_.power_limit_w;
-  double mhz = clock_mhz;
   for (int round = 0; round < kCapRounds; ++round) {
     const double clock = mhz / model_->sm_clock_max_mhz;
-    UpdateLoads(begin, end, clock);
+    if (round > 0) {
+      UpdateLoads(begin, end, clock);
+    }
     state.power_w = PowerW(*model_, load_, clock, awake_);
     if (state.power_w <= limit || mhz <= model_->sm_clock_idle_mhz) {
       break;
@@ -258,14 +279,15 @@ double Device::CapPower(Duration begin, Duration end, double clock_mhz, DeviceSt
 void Device::UpdateClocks(Duration begin, Duration end, DeviceState& state) {
   state.clock_event_reasons = 0;
   state.power_limit_w = conditions_.power_limit_w;
-  UpdateLoads(begin, end, 1);  // is there any work?
+  const double target_mhz = TargetClock(state);
+  UpdateLoads(begin, end, target_mhz / model_->sm_clock_max_mhz);
   const bool work = load_[kBusy] > 0 || load_[kEncoder] > 0 || load_[kDecoder] > 0;
   // A data-centre card keeps its clocks up as long as a program holds a context.
-  const bool held = model_->clocks_idle_in_p0 && !state.processes.empty();
+  const bool held = !model_->features.fan && !state.processes.empty();
   quiet_ticks_ = work || held ? 0 : quiet_ticks_ + 1;
   awake_ = work || held || (awake_ && quiet_ticks_ < kIdleAfterTicks);
   if (awake_) {
-    state.sm_clock_mhz = CapPower(begin, end, TargetClock(state), state);
+    state.sm_clock_mhz = CapPower(begin, end, target_mhz, state);
   } else {
     state.sm_clock_mhz = model_->sm_clock_idle_mhz;
     state.power_w = PowerW(*model_, load_, 1, false);
@@ -298,17 +320,15 @@ void Device::UpdateIdle(DeviceState& state) {
 }
 
 void Device::UpdateHeat(DeviceState& state) {
-  const double inlet = conditions_.inlet_c;
   const bool dead = conditions_.fan_dead;
-  const double before = inlet + heat_.die_c + heat_.sink_c;
-  state.fan_percent = FanPercent(*model_, before, dead);
-  Step(*model_, state.power_w, load_[kDram], CoolingFactor(*model_, state.fan_percent, dead),
-       tick_seconds_, heat_);
-  const double temperature = inlet + heat_.die_c + heat_.sink_c;
+  state.fan_percent = FanPercent(*model_, heat_.temperature_c(), dead);
+  Step(*model_, state.power_w, load_[kDram],
+       {conditions_.inlet_c, CoolingFactor(*model_, state.fan_percent, dead)}, tick_seconds_,
+       heat_);
+  const double temperature = heat_.temperature_c();
   state.temperature_c = temperature * (1 + Noise(NoiseChannel::kTemperature));
   if (model_->features.memory_temperature) {
-    state.memory_temperature_c =
-        (inlet + heat_.memory_c) * (1 + Noise(NoiseChannel::kMemoryTemperature));
+    state.memory_temperature_c = heat_.memory_c * (1 + Noise(NoiseChannel::kMemoryTemperature));
   }
   const double full = model_->sm_clock_max_mhz;
   if (temperature >= model_->temperature_max_operating_c) {

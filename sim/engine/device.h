@@ -34,6 +34,7 @@ class Device {
   struct Share {
     Load load = {};           // before sharing: what is asked for
     Load done = {};           // what is done
+    double part = 1;          // of what is asked for that is done
     double sm = 1;            // share of the GPU's SMs
     double dram = 1;          // and of its memory slices
     double not_resident = 1;  // product over its processes
@@ -41,9 +42,12 @@ class Device {
   struct Program {
     Timeline timeline;
     bool alive = false;
-    Load load = {};   // asked for
-    double part = 1;  // of it that is done
+    Load load = {};  // asked for
     double memory_bytes = 0;
+  };
+
+  struct LinkBytes {
+    double transmit = 0, receive = 0;
   };
 
   void UpdateFaults(Duration begin, Duration end, DeviceState& state);
@@ -57,13 +61,15 @@ class Device {
 
   void UpdateLoads(Duration begin, Duration end, double clock);
   void SumShares();
+  void WaitForLinks();
   void UpdateClocks(Duration begin, Duration end, DeviceState& state);
   double TargetClock(DeviceState& state);
-  double CapPower(Duration begin, Duration end, double clock_mhz, DeviceState& state);
+  double CapPower(Duration begin, Duration end, double mhz, DeviceState& state);
   void UpdateHeat(DeviceState& state);
   void UpdateIdle(DeviceState& state);
   void UpdateEnergy(DeviceState& state);
-  void UpdateLinks(DeviceState& state);
+  void UpdateLinkState(DeviceState& state);
+  void CountLinks(DeviceState& state);
   void UpdateHealth(DeviceState& state);
   void UpdateTotals(DeviceState& state);
   void UpdateSamples(Duration at, DeviceState& state);
@@ -81,11 +87,14 @@ class Device {
   Conditions conditions_;
   std::vector<Program> programs_;
   std::vector<Share> shares_;
-  Load load_ = {};  // of the whole GPU
+  Load load_ = {};                          // of the whole GPU
+  double pcie_room_ = 0, nvlink_room_ = 0;  // bytes per second, one direction
   std::deque<DeviceEvent> events_;
   const Fault* mig_layout_ = nullptr;
   Duration mig_since_ = {};
   std::uint32_t mig_generation_ = 0;
+
+  std::vector<LinkBytes> link_bytes_;
 
   bool awake_ = false;
   std::uint32_t quiet_ticks_ = 0;

@@ -55,6 +55,7 @@ void Device::UpdateFaults(Duration begin, Duration end, DeviceState& state) {
   state.garbage = conditions_.garbage;
   state.fabric_ready = conditions_.fabric_ready;
   state.row_remap_failed = conditions_.row_remap_failed;
+  UpdateLinkState(state);
   EmitMoments(begin, end, state);
   const bool pending = conditions_.row_remap_pending || state.remapped_uncorrectable > 0;
   state.row_remap_pending = model_->features.row_remapping && pending;
@@ -133,23 +134,29 @@ void Device::UpdateMig(Duration at, DeviceState& state) {
   }
 }
 
-void Device::UpdateLinks(DeviceState& state) {
-  // A slower link carries less.
-  const double most = PcieBytesPerSecond(state.pcie_generation, state.pcie_width);
-  load_[kPcieTransmit] = std::min(load_[kPcieTransmit], most);
-  load_[kPcieReceive] = std::min(load_[kPcieReceive], most);
-  state.pcie_replays += conditions_.pcie_replays_per_second * tick_seconds_;
+// Which links are up, and how much traffic they can carry.
+void Device::UpdateLinkState(DeviceState& state) {
   for (LinkState& link : state.links) {
     link.active = true;
   }
   for (const Fault* fault : conditions_.links) {
     for (std::uint32_t i = 0; i < state.links.size(); ++i) {
-      if (fault->link.value_or(i) != i) {
-        continue;
+      if (fault->kind == FaultKind::kNvlinkDown && fault->link.value_or(i) == i) {
+        state.links[i].active = false;
       }
+    }
+  }
+  const auto active = std::ranges::count(state.links, true, &LinkState::active);
+  nvlink_room_ = static_cast<double>(active) * model_->nvlink_bytes_per_second_per_link;
+  pcie_room_ = PcieBytesPerSecond(conditions_.pcie_generation, conditions_.pcie_width);
+}
+
+void Device::CountLinks(DeviceState& state) {
+  state.pcie_replays += conditions_.pcie_replays_per_second * tick_seconds_;
+  for (const Fault* fault : conditions_.links) {
+    for (std::uint32_t i = 0; i < state.links.size(); ++i) {
       LinkState& link = state.links[i];
-      if (fault->kind == FaultKind::kNvlinkDown) {
-        link.active = false;
+      if (fault->kind != FaultKind::kNvlinkErrors || fault->link.value_or(i) != i) {
         continue;
       }
       double& counter = fault->counter == "replay"     ? link.replay_errors
@@ -158,11 +165,18 @@ void Device::UpdateLinks(DeviceState& state) {
       counter += fault->value * tick_seconds_;
     }
   }
-  const auto active =
-      static_cast<double>(std::ranges::count(state.links, true, &LinkState::active));
-  const double room = active * model_->nvlink_bytes_per_second_per_link;
-  load_[kNvlinkTransmit] = std::min(load_[kNvlinkTransmit], room);
-  load_[kNvlinkReceive] = std::min(load_[kNvlinkReceive], room);
+  // Programs spread their traffic over the links that are up. The driver counts whole KiB.
+  const auto active = std::ranges::count(state.links, true, &LinkState::active);
+  for (std::size_t i = 0; i < state.links.size(); ++i) {
+    if (!state.links[i].active) {
+      continue;
+    }
+    const double seconds = tick_seconds_ / static_cast<double>(active);
+    link_bytes_[i].transmit += load_[kNvlinkTransmit] * seconds;
+    link_bytes_[i].receive += load_[kNvlinkReceive] * seconds;
+    state.links[i].transmit_kib = static_cast<std::uint64_t>(link_bytes_[i].transmit / 1024);
+    state.links[i].receive_kib = static_cast<std::uint64_t>(link_bytes_[i].receive / 1024);
+  }
 }
 
 void Device::UpdateHealth(DeviceState& state) {
@@ -190,7 +204,7 @@ void Device::UpdateSamples(Duration at, DeviceState& state) {
   window_dram_ += load_[kDram];
   for (std::size_t i = 0; i < programs_.size(); ++i) {
     if (programs_[i].alive) {
-      AddScaled(window_programs_[i], programs_[i].load, programs_[i].part);
+      AddScaled(window_programs_[i], programs_[i].load, shares_[ShareOf(programs_[i])].part);
     }
   }
   ++window_ticks_;

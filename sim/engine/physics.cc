@@ -44,9 +44,10 @@ double ResistanceCPerW(const GpuModel& model) {
   return model.thermal_rise_c / model.power_limit_default_w;
 }
 
-double SteadyMemory(const GpuModel& model, double power_w, double dram, double cooling) {
-  return kMemoryOffsetC + ResistanceCPerW(model) * cooling *
-                              (0.5 * power_w + 0.5 * dram * model.power_limit_default_w);
+double SteadyMemory(const GpuModel& model, double power_w, double dram, const Cooling& cooling) {
+  return cooling.inlet_c + kMemoryOffsetC +
+         ResistanceCPerW(model) * cooling.resistance_factor *
+             (0.5 * power_w + 0.5 * dram * model.power_limit_default_w);
 }
 
 void Approach(double target, double seconds, double constant, double& value) {
@@ -72,15 +73,16 @@ double PowerW(const GpuModel& model, const Load& load, double clock, bool awake)
                                   std::pow(clock, kClockExponent);
 }
 
-Heat SteadyHeat(const GpuModel& model, double power_w, double dram, double cooling) {
-  const double rise = ResistanceCPerW(model) * cooling * power_w;
-  return {rise * kDieShare, rise * (1 - kDieShare), SteadyMemory(model, power_w, dram, cooling)};
+Heat SteadyHeat(const GpuModel& model, double power_w, double dram, const Cooling& cooling) {
+  const double rise = ResistanceCPerW(model) * cooling.resistance_factor * power_w;
+  return {rise * kDieShare, cooling.inlet_c + rise * (1 - kDieShare),
+          SteadyMemory(model, power_w, dram, cooling)};
 }
 
-void Step(const GpuModel& model, double power_w, double dram, double cooling, double seconds,
-          Heat& heat) {
+void Step(const GpuModel& model, double power_w, double dram, const Cooling& cooling,
+          double seconds, Heat& heat) {
   const Heat steady = SteadyHeat(model, power_w, dram, cooling);
-  Approach(steady.die_c, seconds, kDieSeconds, heat.die_c);
+  Approach(steady.die_rise_c, seconds, kDieSeconds, heat.die_rise_c);
   Approach(steady.sink_c, seconds, kSinkSeconds, heat.sink_c);
   Approach(steady.memory_c, seconds, kMemorySeconds, heat.memory_c);
 }

@@ -13,13 +13,18 @@ double PowerW(const GpuModel& model, const Load& load, double clock, bool awake)
 // Two stages: the die against the heat sink follows within seconds, the heat sink against the air
 // within half a minute.
 struct Heat {
-  double die_c = 0;     // rise of the die over the heat sink
-  double sink_c = 0;    // rise of the heat sink over the inlet
-  double memory_c = 0;  // rise of the memory over the inlet
+  double die_rise_c = 0;  // of the die over the heat sink
+  double sink_c = 0;      // the heat sink
+  double memory_c = 0;    // the memory
+  double temperature_c() const { return sink_c + die_rise_c; }
 };
-Heat SteadyHeat(const GpuModel& model, double power_w, double dram, double cooling);
-void Step(const GpuModel& model, double power_w, double dram, double cooling, double seconds,
-          Heat& heat);
+struct Cooling {
+  double inlet_c = 25;
+  double resistance_factor = 1;  // on the model's thermal resistance
+};
+Heat SteadyHeat(const GpuModel& model, double power_w, double dram, const Cooling& cooling);
+void Step(const GpuModel& model, double power_w, double dram, const Cooling& cooling,
+          double seconds, Heat& heat);
 
 // Fan of an actively cooled card at a temperature, in percent, and the factor on the thermal
 // resistance that it gives. Passively cooled: 0 and 1.

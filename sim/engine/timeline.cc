@@ -16,7 +16,19 @@ Timeline::Timeline(const ScenarioProcess& process) : process_(&process) {
   cycle_ = at;
 }
 
-Load Timeline::Mean(Duration begin, Duration end, double clock) const {
+const Load& Timeline::Cached(std::size_t phase, double clock) {
+  for (const CacheEntry& entry : cache_) {
+    if (entry.phase == phase && entry.clock == clock) {
+      return entry.load;
+    }
+  }
+  CacheEntry& entry = cache_[cache_next_];
+  cache_next_ = (cache_next_ + 1) % cache_.size();
+  entry = {phase, clock, LoadOf(process_->phases[phase].activity, clock)};
+  return entry.load;
+}
+
+Load Timeline::Mean(Duration begin, Duration end, double clock) {
   Load mean = {};
   const double whole = Seconds(end - begin);
   const Duration last = std::min(end, process_->end) - process_->start;
@@ -36,7 +48,7 @@ Load Timeline::Mean(Duration begin, Duration end, double clock) const {
     const Phase& phase = process_->phases[index];
     const Duration phase_end =
         phase.length == kForever ? last : std::min(last, base + starts_[index] + phase.length);
-    const Load part = phase.kernels.empty() ? LoadOf(phase.activity, clock)
+    const Load part = phase.kernels.empty() ? Cached(index, clock)
                                             : LoadOfKernels(phase.kernels, within - starts_[index],
                                                             phase_end - base - starts_[index]);
     AddScaled(mean, part, Seconds(phase_end - at) / whole);
