@@ -146,6 +146,9 @@ Call Call::Initialize(Function function) {
 
 nvmlReturn_t Call::Faults(Function function, Duration now, bool initializing) const {
   const Driver& driver = *driver_;
+  if (function == Function::nvmlShutdown) {
+    return NVML_SUCCESS;  // the library only lets go
+  }
   if (driver.may_mismatch) {
     const bool first = initializing && driver.references == 0;
     if (driver.engine.VersionMismatch(now, first ? now : driver.initialized_at)) {
