@@ -205,8 +205,7 @@ TEST_F(ServerTest, OneConnectionServesManyRequests) {
 TEST_F(ServerTest, NonsenseIsRefused) {
   using std::string_view_literals::operator""sv;
   for (const std::string_view nonsense :
-       {"\x16\x03\x01\x02\x00\x01\r\n\r\n"sv, "GET\r\n\r\n"sv, "GET /metrics HTTP/9.9\r\n\r\n"sv,
-        "GET /metrics HTTP/1.1\r\n\r\n"sv, "\0\0\0\0\n\n"sv}) {
+       {"\x16\x03\x01\x02\x00\x01\r\n\r\n"sv, "GET\r\n\r\n"sv, "\0\0\0\0\n\n"sv}) {
     TestClient client(server_->port());
     client.Send(nonsense);
     const std::string answer = client.ReadAll();
