@@ -122,7 +122,7 @@ bool WorkerProcess::Receive(FrameReader& reader) {
   for (;;) {
     const ssize_t got = recv(fd_, chunk.data(), chunk.size(), MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    if (got < 0) return errno == EAGAIN;  // the same number as EWOULDBLOCK
     if (got == 0) return false;
     reader.Append(std::string_view(chunk.data(), static_cast<std::size_t>(got)));
   }
