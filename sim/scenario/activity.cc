@@ -13,7 +13,9 @@ namespace {
 // kernels of 10 ms, back to back.
 constexpr double kDefaultKernelSeconds = 0.010;
 constexpr double kDefaultOccupancyShare = 0.5;  // of SM active
-constexpr double kSlack = 1e-9;                 // of ratios that were computed in decimal
+// A cycle of phases must not be shorter: each tick walks over the phases in it.
+constexpr Duration kCycleMin = std::chrono::milliseconds(10);
+constexpr double kSlack = 1e-9;  // of ratios that were computed in decimal
 
 struct RatioField {
   std::string_view key;
@@ -238,6 +240,13 @@ std::vector<Phase> ReadPhases(Reader& reader, const YamlNode& node, const Profil
       reader.Reject(node.items[i], repeat ? "a phase that repeats needs `for`"
                                           : "a phase before the last needs `for`");
     }
+  }
+  Duration cycle = {};
+  for (const Phase& phase : phases) {
+    cycle = phase.length == kForever ? kForever : cycle + phase.length;
+  }
+  if (repeat && cycle < kCycleMin) {
+    reader.Reject(node, "phases that repeat must take 10ms or more together");
   }
   return phases;
 }

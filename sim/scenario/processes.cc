@@ -233,30 +233,81 @@ double MemoryAt(const ScenarioProcess& process, Duration t) {
   return MemoryOf(process.memory, t - process.start);
 }
 
-double CapacityOf(const Scenario& scenario, std::uint32_t gpu) {
+// A place with memory: a GPU, or a MIG device of one.
+struct Place {
+  std::string name;
+  double capacity = 0;
+};
+
+Place GpuPlace(const Scenario& scenario, std::uint32_t gpu) {
   const GpuModel& model = *scenario.gpus[gpu].model;
-  return static_cast<double>(model.memory_bytes - model.memory_reserved_bytes);
+  return {fmt::format("GPU {}", gpu),
+          static_cast<double>(model.memory_bytes - model.memory_reserved_bytes)};
 }
 
+// The largest that this MIG device is in any layout.
+Place MigPlace(const Scenario& scenario, std::uint32_t gpu, std::uint32_t device) {
+  const ScenarioGpu& config = scenario.gpus[gpu];
+  Place place{fmt::format("MIG device {} of GPU {}", device, gpu), 0};
+  const auto consider = [&](const std::vector<std::string>& layout) {
+    const MigProfile* profile =
+        device < layout.size() ? FindMigProfile(*config.model, layout[device]) : nullptr;
+    if (profile != nullptr) {
+      place.capacity = std::max(place.capacity, static_cast<double>(profile->memory_bytes));
+    }
+  };
+  consider(config.mig);
+  for (const Fault& fault : scenario.faults) {
+    if (fault.kind == FaultKind::kMigReconfigure && fault.gpu.value_or(gpu) == gpu) {
+      consider(fault.layout);
+    }
+  }
+  return place;
+}
+
+struct Placed {
+  const ScenarioProcess* process;
+  const YamlNode* entry;
+};
+
 // The sum is linear between the points, so it is largest at one of them.
-void CheckMemoryOf(Reader& reader, const YamlNode& node, const Scenario& scenario,
-                   std::uint32_t gpu, const std::vector<const ScenarioProcess*>& on_gpu,
-                   const std::vector<const YamlNode*>& entries) {
-  const double capacity = CapacityOf(scenario, gpu);
-  for (std::size_t i = 0; i < on_gpu.size(); ++i) {
-    for (const MemoryPoint& point : on_gpu[i]->memory) {
-      const Duration t = on_gpu[i]->start + point.at;
+void CheckMemoryOf(Reader& reader, const Place& place, const std::vector<Placed>& here) {
+  for (const Placed& placed : here) {
+    for (const MemoryPoint& point : placed.process->memory) {
+      const Duration t = placed.process->start + point.at;
       double sum = 0;
-      for (const ScenarioProcess* other : on_gpu) {
-        sum += MemoryAt(*other, t);
+      for (const Placed& other : here) {
+        sum += MemoryAt(*other.process, t);
       }
-      if (sum > capacity) {
-        reader.Reject(entries[i] == nullptr ? node : *entries[i],
-                      fmt::format("at {} the processes on GPU {} hold {:.0f} MiB together, but it "
-                                  "has {:.0f} MiB for them",
-                                  FormatDuration(t), gpu, sum / 1048576, capacity / 1048576));
+      if (sum > place.capacity) {
+        reader.Reject(
+            *placed.entry,
+            fmt::format("at {} the processes on {} hold {:.0f} MiB together, but it has "
+                        "{:.0f} MiB for them",
+                        FormatDuration(t), place.name, sum / 1048576, place.capacity / 1048576));
         return;
       }
+    }
+  }
+}
+
+void CheckMemory(Reader& reader, const YamlNode& node, const Scenario& scenario,
+                 const std::vector<ScenarioProcess>& processes,
+                 const std::vector<std::size_t>& entry_of) {
+  for (std::uint32_t gpu = 0; gpu < scenario.gpus.size() && !reader.failed(); ++gpu) {
+    std::vector<Placed> here;
+    std::array<std::vector<Placed>, kMigInstancesMax> by_device;
+    for (std::size_t i = 0; i < processes.size(); ++i) {
+      if (std::ranges::find(processes[i].gpus, gpu) != processes[i].gpus.end()) {
+        here.push_back({&processes[i], &node.items[entry_of[i]]});
+        if (processes[i].mig_index) {
+          by_device[*processes[i].mig_index].push_back(here.back());
+        }
+      }
+    }
+    CheckMemoryOf(reader, GpuPlace(scenario, gpu), here);
+    for (std::uint32_t device = 0; device < by_device.size(); ++device) {
+      CheckMemoryOf(reader, MigPlace(scenario, gpu, device), by_device[device]);
     }
   }
 }
@@ -296,17 +347,7 @@ std::vector<ScenarioProcess> ReadProcesses(Reader& reader, const YamlNode& node,
     return processes;
   }
   CheckPids(reader, node, processes, entry_of);
-  for (std::uint32_t gpu = 0; gpu < scenario.gpus.size() && !reader.failed(); ++gpu) {
-    std::vector<const ScenarioProcess*> on_gpu;
-    std::vector<const YamlNode*> entries;
-    for (std::size_t i = 0; i < processes.size(); ++i) {
-      if (std::ranges::find(processes[i].gpus, gpu) != processes[i].gpus.end()) {
-        on_gpu.push_back(&processes[i]);
-        entries.push_back(&node.items[entry_of[i]]);
-      }
-    }
-    CheckMemoryOf(reader, node, scenario, gpu, on_gpu, entries);
-  }
+  CheckMemory(reader, node, scenario, processes, entry_of);
   return processes;
 }
 

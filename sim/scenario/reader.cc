@@ -96,6 +96,12 @@ std::string_view NearestWord(std::string_view word, std::span<const std::string_
   if (word.size() > kQuoteMax) {
     return best;
   }
+  constexpr std::size_t kBeginningMin = 3;
+  for (const std::string_view candidate : words) {
+    if (word.size() >= kBeginningMin && candidate.starts_with(word)) {
+      return candidate;
+    }
+  }
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (const std::string_view candidate : words) {
     const std::size_t distance = Distance(word, candidate);
@@ -240,7 +246,7 @@ std::size_t Reader::Word(const YamlNode& node, std::string_view name,
     return static_cast<std::size_t>(found - words.begin());
   }
   const std::string_view nearest = NearestWord(node.text, words);
-  std::string text = fmt::format("`{}` has no `{}`", name, Quote(node.text));
+  std::string text = fmt::format("`{}` cannot be `{}`", name, Quote(node.text));
   if (node.kind != YamlNode::Kind::kScalar) {
     text = fmt::format("`{}` must be a word, not {}", name, KindName(node.kind));
   }

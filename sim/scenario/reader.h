@@ -14,7 +14,8 @@
 
 namespace gpuassay::sim {
 
-// The word nearest to a misspelt one, or empty when none is near (a third of the letters wrong).
+// The word that begins so, or the nearest to a misspelt one; empty when none is near (more than a
+// third of the letters wrong).
 std::string_view NearestWord(std::string_view word, std::span<const std::string_view> words);
 
 // "a number" and what may follow it: "62 GiB" is {62, "GiB"}. nullopt when it starts with no finite

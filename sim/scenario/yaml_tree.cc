@@ -82,7 +82,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void CheckKey(const YAML::Mark& mark, YamlNode::Kind kind, const std::string& text) {
     if (kind != YamlNode::Kind::kScalar) {
-      Refuse(mark, "a key must be a word");
+      Refuse(mark, "a key must be a word; is a bracket or a brace left open?");
     }
     if (!keys_.back().insert(text).second) {
       Refuse(mark, fmt::format("key `{}` stands here twice; keep one", text));
