@@ -106,7 +106,8 @@ def measure_scrapes(build, scenario, options):
 
 def measure_case(name, build, scenario, options):
     print(f"\n{name} ({scenario.name})", flush=True)
-    result = {"scenario": scenario.name, "calls": calls.compare(build, scenario)}
+    result = {"scenario": scenario.name,
+              "calls": calls.compare(build, scenario, options.count_seconds)}
     for line in calls.summary(result["calls"]):
         print(f"  {line}")
     result["against_bare_loop"] = measure_against_bare_loop(build, scenario, options)
@@ -178,12 +179,14 @@ def parse_arguments():
     parser.add_argument("--runs", type=int, default=5, help="runs; the median counts")
     parser.add_argument("--seconds", type=float, default=20, help="length of one run")
     parser.add_argument("--scrapes", type=int, default=1000)
+    parser.add_argument("--count-seconds", type=float, default=calls.SECONDS,
+                        help="how long to count driver calls")
     parser.add_argument("--warm-up", type=float, default=3, help="seconds before the first run")
     parser.add_argument("--no-growth", action="store_true", help="leave out the growth table")
     parser.add_argument("--quick", action="store_true", help="one short run: does it work at all?")
     options = parser.parse_args()
     if options.quick:
-        options.runs, options.seconds, options.scrapes = 1, 4, 100
+        options.runs, options.seconds, options.scrapes, options.count_seconds = 1, 4, 100, 10
     return options
 
 

@@ -30,8 +30,8 @@ def memory_bytes(pid):
 
 
 def children(pid):
-    text = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8")
-    return [int(word) for word in text.split()]
+    tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
+    return [int(word) for task in tasks for word in (task / "children").read_text().split()]
 
 
 def driver_environment(build, scenario):
@@ -76,10 +76,13 @@ class Program:
             self.process.wait()
         self.log.close()
 
+    def output(self):
+        self.log.seek(0)
+        return self.log.read()
+
     def still_runs(self):
         if self.process.poll() is not None:
-            self.log.seek(0)
-            sys.exit(f"bench: {self.process.args[0]} ended:\n{self.log.read()}")
+            sys.exit(f"bench: {self.process.args[0]} ended:\n{self.output()}")
         return True
 
 
@@ -110,6 +113,8 @@ class BareLoop(Program):
         library = library or build / "sim" / "libnvidia-ml.so.1"
         super().__init__([build / "bench" / "bare_loop", library],
                          {**driver_environment(build, scenario), **(environment or {})})
+        wait_until(lambda: self.still_runs() and "calls per cycle" in self.output(),
+                   "the bare loop")
 
 
 def nvitop_exporter_path(build):
