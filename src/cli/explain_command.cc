@@ -5,6 +5,7 @@
 #include <string>
 
 #include "agent/source_spec.h"
+#include "base/log.h"
 #include "cli/command.h"
 #include "cli/explain_metric.h"
 #include "cli/explain_utilization.h"
@@ -61,6 +62,7 @@ void AddExplainCommand(CLI::App& app, CommandContext& context) {
       ->capture_default_str();
   command->add_option("--at", arguments->at, "For missing: time in the scenario or recording");
   command->callback([arguments, &context] {
+    SetLogLevel(LogLevel::kError);  // warnings of the source are in what is printed
     const Result<std::string> text = Explain(*arguments);
     if (text) {
       fmt::print("{}", *text);

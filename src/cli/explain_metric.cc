@@ -210,7 +210,12 @@ std::string ExplainMissing(const Snapshot& snapshot) {
   std::map<Missing, MissingFields> missing;
   for (const Gpu& gpu : snapshot.gpus) {
     const std::uint32_t index = gpu.identity.index;
-    Collect(MetricScope::kGpu, gpu.readings, index, missing);
+    GpuReadings readings = gpu.readings;
+    if (gpu.xids.empty()) {  // there was none: absent, but not missing
+      readings.last_xid = 0.0;
+      readings.last_xid_timestamp_seconds = 0.0;
+    }
+    Collect(MetricScope::kGpu, readings, index, missing);
     for (const NvLink& link : gpu.links) Collect(MetricScope::kLink, link.readings, index, missing);
     for (const MigInstance& mig : gpu.mig) Collect(MetricScope::kMig, mig.readings, index, missing);
     for (const GpuProcess& process : gpu.processes) {

@@ -5,10 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 
 #include "agent/source_spec.h"
 #include "base/duration.h"
@@ -142,7 +143,11 @@ Result<void> RunRecord(const RecordArguments& arguments) {
                frames == 1 ? "" : "s", bytes, bytes / frames);
   } else {
     // Nothing was read: an empty recording would only be in the way of the next try.
-    static_cast<void>(std::remove(arguments.file.c_str()));
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(
+            std::filesystem::symlink_status(arguments.file, ignored))) {
+      std::filesystem::remove(arguments.file, ignored);
+    }
   }
   return recorded ? closed : recorded;
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/log.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/simulate_line.h"
@@ -55,12 +56,14 @@ Result<void> RunSimulate(const SimulateArguments& arguments) {
                             length / *every, kStepsMax));
   }
   if (!arguments.json && !arguments.last) fmt::print("{}", SimulateTitle());
+  Snapshot snapshot;
   for (Duration t = {}; t <= length && std::ferror(stdout) == 0; t += *every) {
-    const Snapshot snapshot = run->ReadAt(t);
-    if (!arguments.last || t + *every > length) PrintMoment(arguments, snapshot, t);
+    snapshot = run->ReadAt(t);
+    if (!arguments.last) PrintMoment(arguments, snapshot, t);
     // A reading that hung took scenario time: the grid goes on, as the agent's does.
     t += (run->now() - t) / *every * *every;
   }
+  if (arguments.last) PrintMoment(arguments, snapshot, run->now());
   return {};
 }
 
@@ -79,6 +82,7 @@ void AddSimulateCommand(CLI::App& app, CommandContext& context) {
   command->add_flag("--json", arguments->json, "One snapshot per line (docs/commands.md)");
   command->add_flag("--last", arguments->last, "Only the last reading, in full");
   command->callback([arguments, &context] {
+    SetLogLevel(LogLevel::kError);  // warnings of the source are in what is printed
     const Result<void> result = RunSimulate(*arguments);
     if (!result) context.exit_code = ReportError("simulate", result.error());
   });

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/duration.h"
@@ -50,19 +52,21 @@ std::string Largest(const Snapshot& snapshot, Reading GpuReadings::*member) {
   return summary ? fmt::format("{:.0f}", summary->largest) : "-";
 }
 
-// "power cap (GPU 0-3)", without idleness.
-std::string HeldClocks(const Snapshot& snapshot) {
+// "gpu lost (GPU 7)", "power cap (GPU 0-3)"; nothing of GPUs that are well or idle.
+std::vector<std::string> Conditions(const Snapshot& snapshot) {
   std::map<std::string, std::set<std::uint32_t>> gpus;
   for (const Gpu& gpu : snapshot.gpus) {
+    const std::string state = StateText(gpu.readings);
+    if (!state.empty() && state != "ok") gpus[state].insert(gpu.identity.index);
     const std::string reasons = ClockReasonsText(gpu.readings);
     if (reasons.empty() || reasons == "none" || reasons == "idle") continue;
     gpus[reasons].insert(gpu.identity.index);
   }
   std::vector<std::string> parts;
-  for (const auto& [reasons, indices] : gpus) {
-    parts.push_back(fmt::format("{} (GPU {})", reasons, Ranges(indices)));
+  for (const auto& [condition, indices] : gpus) {
+    parts.push_back(fmt::format("{} (GPU {})", condition, Ranges(indices)));
   }
-  return fmt::format("{}", fmt::join(parts, "; "));
+  return parts;
 }
 
 std::string EventText(const DriverEvent& event, const Snapshot& snapshot) {
@@ -75,9 +79,7 @@ std::string EventText(const DriverEvent& event, const Snapshot& snapshot) {
 }
 
 std::string Remarks(const Snapshot& snapshot) {
-  std::vector<std::string> parts;
-  const std::string held = HeldClocks(snapshot);
-  if (!held.empty()) parts.push_back(held);
+  std::vector<std::string> parts = Conditions(snapshot);
   for (const DriverEvent& event : snapshot.events) parts.push_back(EventText(event, snapshot));
   if (!snapshot.sources.empty() && !snapshot.sources[0].error.empty()) {
     parts.push_back(snapshot.sources[0].error);
@@ -100,7 +102,7 @@ std::string Columns(std::string_view time, std::string_view up, std::string_view
 
 std::string SimulateTitle() {
   return Columns("time", "GPUs", "util", "SM", "tensor", "DRAM", "power W", "max C", "used GiB",
-                 "NVL GB/s", "clocks held, events");
+                 "NVL GB/s", "state, clocks held, events");
 }
 
 std::string SimulateLine(const Snapshot& snapshot, Duration since_start) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "agent/source_spec.h"
+#include "base/log.h"
 #include "cli/command.h"
 #include "cli/footnotes.h"
 #include "cli/options.h"
@@ -103,6 +104,7 @@ void AddSnapshotCommand(CLI::App& app, CommandContext& context) {
   command->add_option("--gpu", arguments->gpu, "Only the GPU with this index");
   command->add_flag("--json", arguments->json, "As JSON (docs/commands.md)");
   command->callback([arguments, &context] {
+    SetLogLevel(LogLevel::kError);  // warnings of the source are in what is printed
     const Result<void> result = RunSnapshot(*arguments);
     if (!result) context.exit_code = ReportError("snapshot", result.error());
   });

@@ -169,10 +169,9 @@ std::string WorkTable(const Snapshot& snapshot, Footnotes& notes, bool colour) {
 }
 
 std::string PcieText(Cells& cells, const Reading& generation, const Reading& width) {
-  return fmt::format(
-      "{} x{}",
-      cells.Text(generation, "PCIe", [](double value) { return fmt::format("Gen{:.0f}", value); }),
-      cells.Text(width, "PCIe", Whole));
+  const std::string gen = cells.Text(generation, "PCIe", Whole);
+  const std::string lanes = cells.Text(width, "PCIe", Whole);
+  return gen == "-" && lanes == "-" ? "-" : fmt::format("Gen{} x{}", gen, lanes);
 }
 
 // A narrower link is a fault; a slower one is normal at idle.
@@ -216,21 +215,9 @@ std::string LinkTable(const Snapshot& snapshot, Footnotes& notes, bool colour) {
 }
 
 Cell StateCell(const GpuReadings& r) {
-  if (r.up && *r.up == 0) {
-    const Missing why =
-        r.temperature_celsius ? Missing::kDriverError : r.temperature_celsius.missing();
-    std::string text = why == Missing::kDriverError ? "down" : std::string(MissingName(why));
-    std::ranges::replace(text, '_', ' ');
-    return {text, Colour::kRed};
-  }
-  if (r.recovery_action && *r.recovery_action > 0) {
-    const auto action = static_cast<std::size_t>(*r.recovery_action);
-    return {action < kRecoveryActions.size() ? std::string(kRecoveryActions[action])
-                                             : fmt::format("recovery action {}", action),
-            Colour::kRed};
-  }
-  if (!r.up) return {"-"};
-  return {"ok"};
+  std::string text = StateText(r);
+  const bool well = text == "ok" || text.empty();
+  return {text.empty() ? "-" : std::move(text), well ? Colour::kNone : Colour::kRed};
 }
 
 Cell ClockCell(Cells& cells, const GpuReadings& r) {
@@ -279,7 +266,7 @@ std::string HealthTable(const Snapshot& snapshot, Footnotes& notes, bool colour)
     Cells cells(notes, gpu.identity.index);
     const bool uncorrected = r.ecc_uncorrected_errors_total && *r.ecc_uncorrected_errors_total > 0;
     const std::string mig = cells.Text(r.mig_enabled, "MIG", [&gpu](double enabled) {
-      return enabled > 0 ? fmt::format("{} parts", gpu.mig.size()) : std::string("off");
+      return enabled > 0 ? fmt::format("on, {}", gpu.mig.size()) : std::string("off");
     });
     table.Add(
         {{fmt::format("{}", gpu.identity.index)},
@@ -398,6 +385,23 @@ std::string PercentText(double ratio) {
   const double percent = 100 * ratio;
   if (percent == 0 || percent >= 9.95) return fmt::format("{:.0f}%", percent);
   return percent >= 0.995 ? fmt::format("{:.1f}%", percent) : fmt::format("{:.2f}%", percent);
+}
+
+std::string StateText(const GpuReadings& readings) {
+  if (readings.up && *readings.up == 0) {
+    // Its own numbers are missing for the reason it is down.
+    const Reading& any = readings.temperature_celsius;
+    if (any || any.missing() == Missing::kDriverError) return "down";
+    std::string text(MissingName(any.missing()));
+    std::ranges::replace(text, '_', ' ');
+    return text;
+  }
+  if (readings.recovery_action && *readings.recovery_action > 0) {
+    const auto action = static_cast<std::size_t>(*readings.recovery_action);
+    return action < kRecoveryActions.size() ? std::string(kRecoveryActions[action])
+                                            : fmt::format("recovery action {}", action);
+  }
+  return readings.up ? "ok" : "";
 }
 
 std::string ClockReasonsText(const GpuReadings& readings) {

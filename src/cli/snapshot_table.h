@@ -21,4 +21,8 @@ std::string PercentText(double ratio);
 // "none"; empty when the driver does not tell.
 std::string ClockReasonsText(const GpuReadings& readings);
 
+// "ok", why the GPU is down ("gpu lost"), or what the driver asks for ("reset the GPU"); empty when
+// nobody knows.
+std::string StateText(const GpuReadings& readings);
+
 }  // namespace gpuassay

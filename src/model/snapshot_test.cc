@@ -1,0 +1,33 @@
+#include "model/snapshot.h"
+
+#include <gtest/gtest.h>
+
+namespace gpuassay {
+namespace {
+
+// JSON and labels have these words: they must not change.
+TEST(Snapshot, TypesOfProcessesHaveNames) {
+  EXPECT_EQ(ProcessTypeName(ProcessType::kCompute), "compute");
+  EXPECT_EQ(ProcessTypeName(ProcessType::kGraphics), "graphics");
+  EXPECT_EQ(ProcessTypeName(ProcessType::kComputeAndGraphics), "compute+graphics");
+  EXPECT_EQ(ProcessTypeName(ProcessType::kMps), "mps");
+}
+
+TEST(Snapshot, KindsOfEventsHaveNames) {
+  EXPECT_EQ(EventKindName(EventKind::kXid), "xid");
+  EXPECT_EQ(EventKindName(EventKind::kSingleBitEcc), "single_bit_ecc");
+  EXPECT_EQ(EventKindName(EventKind::kDoubleBitEcc), "double_bit_ecc");
+  EXPECT_EQ(EventKindName(EventKind::kMigConfigChange), "mig_config_change");
+  EXPECT_EQ(EventKindName(EventKind::kGpuUnavailable), "gpu_unavailable");
+  EXPECT_EQ(EventKindName(EventKind::kRecoveryAction), "recovery_action");
+}
+
+TEST(Snapshot, NothingIsKnownOfAGpuThatNobodyHasRead) {
+  const Gpu gpu;
+  EXPECT_EQ(gpu.readings.up, Reading(Missing::kNeverSampled));
+  EXPECT_EQ(gpu.identity.minor_number, std::nullopt);
+  EXPECT_EQ(gpu.identity.uuid, "");
+}
+
+}  // namespace
+}  // namespace gpuassay
