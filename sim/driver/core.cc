@@ -117,15 +117,16 @@ std::uint64_t Driver::StampUs(Duration t) const {
 }
 
 void Driver::AdvanceTo(Duration t) {
-  const std::uint64_t tick = TickAt(t);
-  if (tick > tick_) {
-    tick_ = tick;
-    engine.AdvanceTo(TickTime(tick - 1));
-    for (std::size_t i = 0; i < tick_ago.size(); ++i) {
-      tick_ago[i] = engine.devices()[i].totals;
-    }
+  if (t < next_tick_at_) {
+    return;  // most calls: the state is that of the last tick
   }
-  engine.AdvanceTo(t);
+  const std::uint64_t tick = TickAt(t);
+  engine.AdvanceTo(TickTime(tick - 1));
+  for (std::size_t i = 0; i < tick_ago.size(); ++i) {
+    tick_ago[i] = engine.devices()[i].totals;
+  }
+  engine.AdvanceTo(TickTime(tick));
+  next_tick_at_ = TickTime(tick + 1);
 }
 
 void Install(Engine engine, TimeSource& time) {

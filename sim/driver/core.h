@@ -80,7 +80,7 @@ struct Driver {
 
  private:
   nvmlDevice_t HandleAt(std::size_t place) const;
-  std::uint64_t tick_ = 0;
+  Duration next_tick_at_ = TickTime(1);
 };
 
 std::mutex& DriverMutex();

@@ -18,6 +18,9 @@ class RealTime final : public TimeSource {
   }
 
   WallTime WallAt(Duration t) override {
+    if (speed_ == 1) {
+      return wall_zero_ + t;
+    }
     return wall_zero_ + Duration(std::llround(static_cast<double>(t.count()) / speed_));
   }
 
