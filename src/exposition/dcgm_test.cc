@@ -19,6 +19,13 @@ std::string Render(const Snapshot& snapshot, DcgmNames names) {
   return out;
 }
 
+std::string File(const std::string& path) {
+  std::ifstream file(std::string(GPUASSAY_SOURCE_DIR) + "/" + path);
+  std::stringstream content;
+  content << file.rdbuf();
+  return content.str();
+}
+
 // The lines that begin so.
 std::string Only(const std::string& text, std::string_view begin) {
   std::string out;
@@ -29,105 +36,12 @@ std::string Only(const std::string& text, std::string_view begin) {
   return out;
 }
 
-constexpr std::string_view kGolden48 = R"(# HELP DCGM_FI_DEV_FB_FREE Device memory nobody has (MiB).
-# TYPE DCGM_FI_DEV_FB_FREE gauge
-DCGM_FI_DEV_FB_FREE{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_DRIVER_VERSION="570.86.15"} 17550
-# HELP DCGM_FI_DEV_FB_RESERVED Device memory the driver keeps for itself (MiB).
-# TYPE DCGM_FI_DEV_FB_RESERVED gauge
-DCGM_FI_DEV_FB_RESERVED{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_DRIVER_VERSION="570.86.15"} 520
-# HELP DCGM_FI_DEV_FB_TOTAL Device memory, all of it (MiB).
-# TYPE DCGM_FI_DEV_FB_TOTAL gauge
-DCGM_FI_DEV_FB_TOTAL{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_DRIVER_VERSION="570.86.15"} 81559
-# HELP DCGM_FI_DEV_FB_USED Device memory handed out to processes (MiB).
-# TYPE DCGM_FI_DEV_FB_USED gauge
-DCGM_FI_DEV_FB_USED{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_DRIVER_VERSION="570.86.15"} 63488
-DCGM_FI_DEV_FB_USED{gpu="1",UUID="GPU-00000000-0000-4000-8000-000000000002",pci_bus_id="00000000:3B:00.0",device="nvidia1",modelName="NVIDIA H100 80GB HBM3",GPU_I_PROFILE="1g.10gb",GPU_I_ID="7",hostname="node1",DCGM_FI_DRIVER_VERSION="570.86.15"} 300
-DCGM_FI_DEV_FB_USED{gpu="1",UUID="GPU-00000000-0000-4000-8000-000000000002",pci_bus_id="00000000:3B:00.0",device="nvidia1",modelName="NVIDIA H100 80GB HBM3",GPU_I_PROFILE="3g.40gb",GPU_I_ID="1",hostname="node1",DCGM_FI_DRIVER_VERSION="570.86.15"} 700
-# HELP DCGM_FI_DEV_FB_USED_PERCENT Used share of the device memory that is not reserved (0-1).
-# TYPE DCGM_FI_DEV_FB_USED_PERCENT gauge
-DCGM_FI_DEV_FB_USED_PERCENT{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_DRIVER_VERSION="570.86.15"} 0.783425
-# HELP DCGM_FI_DEV_GPU_TEMP GPU temperature (C).
-# TYPE DCGM_FI_DEV_GPU_TEMP gauge
-DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_DRIVER_VERSION="570.86.15"} 41
-# HELP DCGM_FI_DEV_GPU_UTIL Share of time in which any kernel was resident (%).
-# TYPE DCGM_FI_DEV_GPU_UTIL gauge
-DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_DRIVER_VERSION="570.86.15"} 96
-# HELP DCGM_FI_DEV_POWER_USAGE Board power (W).
-# TYPE DCGM_FI_DEV_POWER_USAGE gauge
-DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_DRIVER_VERSION="570.86.15"} 320.125000
-DCGM_FI_DEV_POWER_USAGE{gpu="1",UUID="GPU-00000000-0000-4000-8000-000000000002",pci_bus_id="00000000:3B:00.0",device="nvidia1",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_DRIVER_VERSION="570.86.15"} 200.000000
-# HELP DCGM_FI_DEV_POWER_VIOLATION Time throttled by the power limit since the driver was loaded (ns).
-# TYPE DCGM_FI_DEV_POWER_VIOLATION counter
-DCGM_FI_DEV_POWER_VIOLATION{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_DRIVER_VERSION="570.86.15"} 2500000000
-# HELP DCGM_FI_DEV_SM_CLOCK SM clock (MHz).
-# TYPE DCGM_FI_DEV_SM_CLOCK gauge
-DCGM_FI_DEV_SM_CLOCK{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_DRIVER_VERSION="570.86.15"} 1980
-# HELP DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION Energy since the driver was loaded (mJ).
-# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter
-DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_DRIVER_VERSION="570.86.15"} 123456789
-# HELP DCGM_FI_DEV_XID_ERRORS Code of the last Xid since the agent started; it stays until the next one and says nothing about how many there were, see gpuassay_gpu_xid_errors_total (0 is none).
-# TYPE DCGM_FI_DEV_XID_ERRORS gauge
-DCGM_FI_DEV_XID_ERRORS{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_DRIVER_VERSION="570.86.15",err_code="0",err_msg="No Error"} 0
-# HELP DCGM_FI_PROF_SM_ACTIVE Share of SM-time with at least one warp resident (0-1).
-# TYPE DCGM_FI_PROF_SM_ACTIVE gauge
-DCGM_FI_PROF_SM_ACTIVE{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_DRIVER_VERSION="570.86.15"} 0.874213
-DCGM_FI_PROF_SM_ACTIVE{gpu="1",UUID="GPU-00000000-0000-4000-8000-000000000002",pci_bus_id="00000000:3B:00.0",device="nvidia1",modelName="NVIDIA H100 80GB HBM3",GPU_I_PROFILE="1g.10gb",GPU_I_ID="7",hostname="node1",DCGM_FI_DRIVER_VERSION="570.86.15"} 0.250000
-DCGM_FI_PROF_SM_ACTIVE{gpu="1",UUID="GPU-00000000-0000-4000-8000-000000000002",pci_bus_id="00000000:3B:00.0",device="nvidia1",modelName="NVIDIA H100 80GB HBM3",GPU_I_PROFILE="3g.40gb",GPU_I_ID="1",hostname="node1",DCGM_FI_DRIVER_VERSION="570.86.15"} 0.250000
-)";
-
-constexpr std::string_view kGolden49 =
-    R"(# HELP DCGM_FI_DEV_FB_FREE_BYTES Device memory nobody has (bytes).
-# TYPE DCGM_FI_DEV_FB_FREE_BYTES gauge
-DCGM_FI_DEV_FB_FREE_BYTES{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_SYSTEM_DRIVER_VERSION="570.86.15"} 18403556376
-# HELP DCGM_FI_DEV_FB_RESERVED_BYTES Device memory the driver keeps for itself (bytes).
-# TYPE DCGM_FI_DEV_FB_RESERVED_BYTES gauge
-DCGM_FI_DEV_FB_RESERVED_BYTES{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_SYSTEM_DRIVER_VERSION="570.86.15"} 545259520
-# HELP DCGM_FI_DEV_FB_CAPACITY_BYTES Device memory, all of it (bytes).
-# TYPE DCGM_FI_DEV_FB_CAPACITY_BYTES gauge
-DCGM_FI_DEV_FB_CAPACITY_BYTES{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_SYSTEM_DRIVER_VERSION="570.86.15"} 85520809984
-# HELP DCGM_FI_DEV_FB_USED_BYTES Device memory handed out to processes (bytes).
-# TYPE DCGM_FI_DEV_FB_USED_BYTES gauge
-DCGM_FI_DEV_FB_USED_BYTES{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_SYSTEM_DRIVER_VERSION="570.86.15"} 66571994088
-DCGM_FI_DEV_FB_USED_BYTES{gpu="1",UUID="GPU-00000000-0000-4000-8000-000000000002",pci_bus_id="00000000:3B:00.0",device="nvidia1",modelName="NVIDIA H100 80GB HBM3",GPU_I_PROFILE="1g.10gb",GPU_I_ID="7",hostname="node1",DCGM_FI_SYSTEM_DRIVER_VERSION="570.86.15"} 314572800
-DCGM_FI_DEV_FB_USED_BYTES{gpu="1",UUID="GPU-00000000-0000-4000-8000-000000000002",pci_bus_id="00000000:3B:00.0",device="nvidia1",modelName="NVIDIA H100 80GB HBM3",GPU_I_PROFILE="3g.40gb",GPU_I_ID="1",hostname="node1",DCGM_FI_SYSTEM_DRIVER_VERSION="570.86.15"} 734003200
-# HELP DCGM_FI_DEV_FB_USED_RATIO Used share of the device memory that is not reserved (0-1).
-# TYPE DCGM_FI_DEV_FB_USED_RATIO gauge
-DCGM_FI_DEV_FB_USED_RATIO{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_SYSTEM_DRIVER_VERSION="570.86.15"} 0.783425
-# HELP DCGM_FI_DEV_GPU_TEMP_CELSIUS GPU temperature (C).
-# TYPE DCGM_FI_DEV_GPU_TEMP_CELSIUS gauge
-DCGM_FI_DEV_GPU_TEMP_CELSIUS{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_SYSTEM_DRIVER_VERSION="570.86.15"} 41
-# HELP DCGM_FI_DEV_GPU_UTIL_RATIO Share of time in which any kernel was resident (0-1).
-# TYPE DCGM_FI_DEV_GPU_UTIL_RATIO gauge
-DCGM_FI_DEV_GPU_UTIL_RATIO{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_SYSTEM_DRIVER_VERSION="570.86.15"} 0.960000
-# HELP DCGM_FI_DEV_BOARD_POWER_WATTS Board power (W).
-# TYPE DCGM_FI_DEV_BOARD_POWER_WATTS gauge
-DCGM_FI_DEV_BOARD_POWER_WATTS{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_SYSTEM_DRIVER_VERSION="570.86.15"} 320.125000
-DCGM_FI_DEV_BOARD_POWER_WATTS{gpu="1",UUID="GPU-00000000-0000-4000-8000-000000000002",pci_bus_id="00000000:3B:00.0",device="nvidia1",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_SYSTEM_DRIVER_VERSION="570.86.15"} 200.000000
-# HELP DCGM_FI_DEV_GPU_POWER_THROTTLE_SECONDS_TOTAL Time throttled by the power limit since the driver was loaded (s).
-# TYPE DCGM_FI_DEV_GPU_POWER_THROTTLE_SECONDS_TOTAL counter
-DCGM_FI_DEV_GPU_POWER_THROTTLE_SECONDS_TOTAL{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_SYSTEM_DRIVER_VERSION="570.86.15"} 2.500000
-# HELP DCGM_FI_DEV_SM_CLOCK_HERTZ SM clock (Hz).
-# TYPE DCGM_FI_DEV_SM_CLOCK_HERTZ gauge
-DCGM_FI_DEV_SM_CLOCK_HERTZ{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_SYSTEM_DRIVER_VERSION="570.86.15"} 1980000000
-# HELP DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL Energy since the driver was loaded (J).
-# TYPE DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL counter
-DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_SYSTEM_DRIVER_VERSION="570.86.15"} 123456
-# HELP DCGM_FI_DEV_XID_ERROR Code of the last Xid since the agent started; it stays until the next one and says nothing about how many there were, see gpuassay_gpu_xid_errors_total (0 is none).
-# TYPE DCGM_FI_DEV_XID_ERROR gauge
-DCGM_FI_DEV_XID_ERROR{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_SYSTEM_DRIVER_VERSION="570.86.15",err_code="0",err_msg="No Error"} 0
-# HELP DCGM_FI_PROF_SM_UTIL_RATIO Share of SM-time with at least one warp resident (0-1).
-# TYPE DCGM_FI_PROF_SM_UTIL_RATIO gauge
-DCGM_FI_PROF_SM_UTIL_RATIO{gpu="0",UUID="GPU-00000000-0000-4000-8000-000000000001",pci_bus_id="00000000:1A:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node1",DCGM_FI_SYSTEM_DRIVER_VERSION="570.86.15"} 0.874213
-DCGM_FI_PROF_SM_UTIL_RATIO{gpu="1",UUID="GPU-00000000-0000-4000-8000-000000000002",pci_bus_id="00000000:3B:00.0",device="nvidia1",modelName="NVIDIA H100 80GB HBM3",GPU_I_PROFILE="1g.10gb",GPU_I_ID="7",hostname="node1",DCGM_FI_SYSTEM_DRIVER_VERSION="570.86.15"} 0.250000
-DCGM_FI_PROF_SM_UTIL_RATIO{gpu="1",UUID="GPU-00000000-0000-4000-8000-000000000002",pci_bus_id="00000000:3B:00.0",device="nvidia1",modelName="NVIDIA H100 80GB HBM3",GPU_I_PROFILE="3g.40gb",GPU_I_ID="1",hostname="node1",DCGM_FI_SYSTEM_DRIVER_VERSION="570.86.15"} 0.250000
-)";
-
 TEST(DcgmNames, PrintWhatExporter48Prints) {
-  EXPECT_EQ(Render(ExampleSnapshot(), DcgmNames::k48), kGolden48);
+  EXPECT_EQ(Render(ExampleSnapshot(), DcgmNames::k48), File("src/exposition/golden/dcgm_4.8.prom"));
 }
 
 TEST(DcgmNames, PrintTheNamesAndUnitsOf49) {
-  EXPECT_EQ(Render(ExampleSnapshot(), DcgmNames::k49), kGolden49);
+  EXPECT_EQ(Render(ExampleSnapshot(), DcgmNames::k49), File("src/exposition/golden/dcgm_4.9.prom"));
 }
 
 TEST(DcgmNames, OffPrintsNothing) { EXPECT_EQ(Render(ExampleSnapshot(), DcgmNames::kOff), ""); }
@@ -228,10 +142,7 @@ TEST(DcgmNames, AreUniqueAndSortedByTheirOldName) {
 
 // The page lists each pair with how well the new name is known.
 TEST(DcgmNames, AreAllInTheDocumentation) {
-  std::ifstream file(GPUASSAY_SOURCE_DIR "/docs/dcgm-compatibility.md");
-  std::stringstream content;
-  content << file.rdbuf();
-  const std::string page = content.str();
+  const std::string page = File("docs/dcgm-compatibility.md");
   for (const DcgmNamePair& pair : DcgmNamePairs()) {
     std::string_view evidence;
     switch (pair.evidence49) {

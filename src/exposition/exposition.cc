@@ -116,7 +116,8 @@ void AddGauges(ProcessReadings& sum, const ProcessReadings& readings) {
   for (std::size_t i = 0; i < members.size(); ++i) {
     const Reading& reading = readings.*members[i];
     if (metrics[i].kind != MetricKind::kGauge || !reading) continue;
-    sum.*members[i] = (sum.*members[i]).get().value_or(0) + *reading;
+    Reading& total = sum.*members[i];
+    total = total ? *total + *reading : *reading;
   }
 }
 

@@ -111,7 +111,7 @@ Result<ProcessUsage> ParseProcessUsage(std::string_view self_stat, std::string_v
                                        double ticks_per_second, double page_bytes) {
   const std::size_t name_end = self_stat.rfind(')');
   if (name_end == std::string_view::npos) {
-    return Fail(ErrorCode::kMalformed, "/proc/self/stat: no name in brackets");
+    return Fail(ErrorCode::kMalformed, "self/stat: no name in brackets");
   }
   const std::vector<std::string_view> fields = Words(self_stat.substr(name_end + 1));
   const auto field = [&fields](std::size_t number) {
@@ -123,10 +123,10 @@ Result<ProcessUsage> ParseProcessUsage(std::string_view self_stat, std::string_v
   const auto start = field(kStartTicksField);
   const auto resident = field(kResidentPagesField);
   if (!user || !system || !start || !resident) {
-    return Fail(ErrorCode::kMalformed, "/proc/self/stat: too few numbers");
+    return Fail(ErrorCode::kMalformed, "self/stat: too few numbers");
   }
   const auto boot_time = BootTime(stat);
-  if (!boot_time) return Fail(ErrorCode::kMalformed, "/proc/stat: no btime");
+  if (!boot_time) return Fail(ErrorCode::kMalformed, "stat: no btime");
   return ProcessUsage{.cpu_seconds = (*user + *system) / ticks_per_second,
                       .resident_bytes = *resident * page_bytes,
                       .start_time_seconds = *boot_time + *start / ticks_per_second};

@@ -109,12 +109,10 @@ TEST(ProcessUsage, IsReadFromProc) {
 }
 
 TEST(ProcessUsage, SaysWhatIsWrongWithBadInput) {
-  EXPECT_EQ(ParseProcessUsage("", kStat, 100, 4096).error().what,
-            "/proc/self/stat: no name in brackets");
+  EXPECT_EQ(ParseProcessUsage("", kStat, 100, 4096).error().what, "self/stat: no name in brackets");
   EXPECT_EQ(ParseProcessUsage("42 (a) S 1", kStat, 100, 4096).error().what,
-            "/proc/self/stat: too few numbers");
-  EXPECT_EQ(ParseProcessUsage(kSelfStat, "cpu 1\n", 100, 4096).error().what,
-            "/proc/stat: no btime");
+            "self/stat: too few numbers");
+  EXPECT_EQ(ParseProcessUsage(kSelfStat, "cpu 1\n", 100, 4096).error().what, "stat: no btime");
 }
 
 TEST(ProcessUsage, OfThisProcessIsPlausible) {

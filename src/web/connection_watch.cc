@@ -27,14 +27,15 @@ void ConnectionWatch::Closed(int socket) {
 
 void ConnectionWatch::Run(const std::stop_token& stop) {
   constexpr auto kPause = std::chrono::seconds(1);
-  std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
     ShutDownOverdue();
+    std::unique_lock lock(pause_);
     wake_.wait_for(lock, stop, kPause, [] { return false; });
   }
 }
 
 void ConnectionWatch::ShutDownOverdue() {
+  const std::lock_guard lock(mutex_);
   const SteadyTime now = clock_.Steady();
   for (auto& [socket, since] : since_) {
     if (now - since <= request_max_) continue;

@@ -25,14 +25,17 @@ class ConnectionWatch {
   void Answered(int socket);
   void Closed(int socket);
 
+  // Shuts overdue connections down, each once. Its own thread does so every second.
+  void ShutDownOverdue();
+
  private:
   void Run(const std::stop_token& stop);
-  void ShutDownOverdue();
 
   const Clock& clock_;
   const Duration request_max_;
   std::mutex mutex_;  // guards since_
   std::map<int, SteadyTime> since_;
+  std::mutex pause_;  // guards nothing: the thread waits on it
   std::condition_variable_any wake_;
   std::jthread thread_;  // last: ends before what it uses
 };

@@ -84,6 +84,8 @@ struct DestroyResponse {
 };
 using ResponsePtr = std::unique_ptr<MHD_Response, DestroyResponse>;
 
+void FreeReply(void* reply) { std::unique_ptr<Reply>(static_cast<Reply*>(reply)).reset(); }
+
 // Sends from where the texts lie, without a copy; the library frees the reply when it is done.
 ResponsePtr MakeResponse(Reply reply) {
   const std::string_view content_type = reply.content_type;
@@ -94,8 +96,8 @@ ResponsePtr MakeResponse(Reply reply) {
     parts[count++] = {owned->kept->data(), owned->kept->size()};
   }
   if (!owned->text.empty()) parts[count++] = {owned->text.data(), owned->text.size()};
-  ResponsePtr response(MHD_create_response_from_iovec(
-      parts.data(), count, [](void* done) { delete static_cast<Reply*>(done); }, owned.get()));
+  ResponsePtr response(
+      MHD_create_response_from_iovec(parts.data(), count, &FreeReply, owned.get()));
   if (!response) return nullptr;
   owned.release();
   const auto add = [&response](const char* name, std::string_view value) {

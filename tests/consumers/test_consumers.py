@@ -1,4 +1,4 @@
-"""Real consumers of the export: Prometheus scrapes the agent, promtool checks it, strict parsers read it.
+"""Real consumers of the export: Prometheus scrapes it, promtool checks it, strict parsers read it.
 
 Paths come from the environment, see README.md. A missing tool skips its tests, and fails them where
 CI=true.
