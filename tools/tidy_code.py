@@ -3,7 +3,7 @@ import ast
 import dataclasses
 import re
 
-LINE_COLUMNS_MAX = 100
+COLUMNS_MAX = {".py": 120}  # 100 elsewhere
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 600
 
@@ -204,13 +204,25 @@ def check_sizes(tree):
         lines = text.splitlines()
         if len(lines) > FILE_LINES_MAX:
             yield path, FILE_LINES_MAX, f"{len(lines)} lines; split it (at most {FILE_LINES_MAX})"
-        for number, line in enumerate(lines, 1):
-            if len(line) > LINE_COLUMNS_MAX:
-                yield path, number, f"{len(line)} columns; break it (at most {LINE_COLUMNS_MAX})"
+        columns_max = COLUMNS_MAX.get(suffix(path), 100)
+        for number, line in enumerate(without_raw_strings(lines), 1):
+            if len(line) > columns_max:
+                yield path, number, f"{len(line)} columns; break it (at most {columns_max})"
         for start, length in functions(path, text):
             if length > FUNCTION_LINES_MAX:
                 yield path, start, (f"function of {length} lines; move a part into a function of "
                                     f"its own (at most {FUNCTION_LINES_MAX})")
+
+
+def without_raw_strings(lines):
+    """The lines, those inside R"(...)" as empty ones: text for people is as wide as it must be."""
+    inside = False
+    for line in lines:
+        yield "" if inside else line
+        if not inside and re.search(r'R"\w*\((?!.*\)\w*")', line):
+            inside = True
+        elif inside and re.search(r'\)\w*"', line):
+            inside = False
 
 
 def functions(path, text):
@@ -293,10 +305,12 @@ RULES = [
     Rule("sizes", check_sizes,
          bad=[{"src/base/a.cc": LONG_FUNCTION}, {"src/base/a.cc": "int a;\n" * 601},
               {"src/base/a.cc": "// " + "x" * 98 + "\n"},
+              {"src/base/a.cc": 'a = R"(\nx)";\n// ' + "x" * 98 + "\n"},
               {"tools/a.py": "def f():\n" + "    g()\n" * 70},
               {"src/base/a.cc": "class A {\n  void F() {\n" + "    G();\n" * 70 + "  }\n};\n"}],
          good=[{"src/base/a.cc": LONG_FUNCTION.replace("  G();\n", "", 2)},
-               {"src/base/a.cc": "int kTable[] = {\n" + "    1,\n" * 80 + "};\n"}]),
+               {"src/base/a.cc": "int kTable[] = {\n" + "    1,\n" * 80 + "};\n"},
+               {"src/base/a.cc": 'a = R"(\n' + "x" * 110 + '\n)";\n'}]),
     Rule("assertions", check_tests_assert,
          bad=[{"src/base/a_test.cc": "TEST(A, ReadsNothing) {\n  F();\n}\n"},
               {"src/base/a_test.cc": "TEST(A, Works) {\n  EXPECT_EQ(F(), 1);\n}\n"}],
