@@ -15,3 +15,15 @@ target_link_options(nvidia_ml PRIVATE
   -Wl,--version-script=${CMAKE_CURRENT_LIST_DIR}/library.map
   -Wl,-Bsymbolic
   -Wl,--hash-style=both)
+
+# A library for symbols_test.cc to hide a function of.
+if(TARGET sim_driver_tests)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/sim/symbols_fixture.c
+    CONTENT "int fixture_old(void) { return 1; }\nint fixture_new(void) { return 2; }\n")
+  add_library(symbols_fixture MODULE ${CMAKE_BINARY_DIR}/sim/symbols_fixture.c)
+  set_target_properties(symbols_fixture PROPERTIES
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/sim)
+  target_link_options(symbols_fixture PRIVATE -Wl,--hash-style=both)
+  target_link_libraries(sim_driver_tests PRIVATE ${CMAKE_DL_LIBS})
+  add_dependencies(sim_driver_tests symbols_fixture)
+endif()

@@ -9,6 +9,13 @@ def number(value):
     return value if isinstance(value, (int, float)) else None
 
 
+def processes(device, *names):
+    return sorted(
+        [pid, process.gpu_memory() >> 20, *(getattr(process, name) for name in names)]
+        for pid, process in device.processes().items()
+    )
+
+
 def describe(device):
     return {
         "name": device.name(),
@@ -17,14 +24,14 @@ def describe(device):
         "utilization": number(device.gpu_utilization()),
         "power_limit_w": device.power_limit() / 1000,
         "mig_enabled": device.is_mig_mode_enabled(),
-        "processes": sorted([pid, p.gpu_memory() >> 20, p.type] for pid, p in device.processes().items()),
+        "processes": processes(device, "type"),
         "mig": [
             {
                 "index": mig.mig_index,
                 "name": mig.name(),
                 "total_mib": mig.memory_total() >> 20,
                 "used_mib": mig.memory_used() >> 20,
-                "processes": sorted([pid, p.gpu_memory() >> 20] for pid, p in mig.processes().items()),
+                "processes": processes(mig),
             }
             for mig in device.mig_devices()
         ],

@@ -1,4 +1,4 @@
-"""Prints what nvidia-ml-py sees, as JSON. With names of functions as arguments: what each answers."""
+"""Prints what nvidia-ml-py sees, as JSON; with names of functions: what each answers."""
 
 import json
 import sys

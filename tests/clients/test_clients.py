@@ -111,7 +111,7 @@ def tool(name):
 
 @pytest.fixture
 def live(tmp_path):
-    """clients.yaml with PIDs that really exist, for tools that look them up: (file, PIDs by old)."""
+    """clients.yaml with PIDs that exist, for tools that look them up: (file, PIDs by old)."""
     old = [51000, 51001, 51002, 51003, 51100, 51101, 51200, 51300, 51301]
     sleepers = [subprocess.Popen(["sleep", "120"]) for _ in old]
     pid = {was: sleeper.pid for was, sleeper in zip(old, sleepers)}
@@ -201,7 +201,12 @@ def symbols(scenario, names):
 
 
 def test_newer_symbols_are_missing_for_dlsym_under_an_old_driver():
-    names = ["nvmlInit_v2", "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetMemoryInfo_v2", "nvmlGpmSampleGet"]
+    names = [
+        "nvmlInit_v2",
+        "nvmlDeviceGetMemoryInfo",
+        "nvmlDeviceGetMemoryInfo_v2",
+        "nvmlGpmSampleGet",
+    ]
     assert symbols(CLIENTS, names) == [True, True, True, True]
     assert symbols(SCENARIOS / "old-driver.yaml", names) == [True, True, False, False]
 
@@ -362,7 +367,8 @@ def test_nvtop_draws_gpus_and_processes(live, tmp_path):
     scenario, pid = live
     home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
     drawn = draw([NVTOP], scenario, **home)
-    assert sorted(re.findall(r"Device (\d) \[NVIDIA H100 80GB HBM3\]", drawn)) == list("01234567"), drawn
+    devices = re.findall(r"Device (\d) \[NVIDIA H100 80GB HBM3\]", drawn)
+    assert sorted(devices) == list("01234567"), drawn
     # "MEM[|||   59.062Gi/79.647Gi]": with the reserve, as the first version of the call counts it.
     used = [f"{(mib + 479) / 1024:.3f}" for mib in USED_MIB]
     assert re.findall(r"([0-9.]+)Gi/79\.647Gi\]", drawn) == used, drawn

@@ -28,8 +28,8 @@ HEADER_NAMES = {
     f"nvmlClocksEventReason{reason}": f"nvmlClocksThrottleReason{reason}"
     for reason in ("HwSlowdown", "HwThermalSlowdown", "HwPowerBrakeSlowdown")
 }
-# Functions whose structure has another size on purpose: see SIZES_DIFFER; and the fabric's, where the
-# header declares the newest version and takes the older ones by their version word.
+# Functions whose structure has another size on purpose: see SIZES_DIFFER; and the fabric's, where
+# the header declares the newest version and takes the older ones by their version word.
 STRUCTURES_DIFFER = {"nvmlGpmMetricsGet", "nvmlDeviceGetGpuFabricInfoV"}
 # Version words of structures: our macro's arguments, and the header's macro.
 VERSIONS = {
@@ -118,12 +118,15 @@ def program(abi=None, functions=None, sim_functions=None):
     lines = ["#include <cstddef>", "#include <cstdint>", "#include <type_traits>"]
     lines += ["namespace ours {", abi.replace("#pragma once", ""), more.replace("#pragma once", "")]
     lines += ["namespace functions {"]
-    lines += ["#define NVML_FUNCTION(name, introduced, parameters) using name = nvmlReturn_t parameters;"]
-    lines += [functions, "#define SIM_FUNCTION(name, introduced, parameters) using name = nvmlReturn_t parameters;"]
-    lines += ["#define SIM_UNSUPPORTED(name, introduced)", sim.replace("#define NVML_FUNCTION", "//")]
+    as_type = "(name, introduced, parameters) using name = nvmlReturn_t parameters;"
+    lines += [f"#define NVML_FUNCTION{as_type}", functions, f"#define SIM_FUNCTION{as_type}"]
+    lines += ["#define SIM_UNSUPPORTED(name, introduced)"]
+    lines += [sim.replace("#define NVML_FUNCTION", "//")]
     lines += ["}"]
     # The header's constants are macros, so ours are kept under other names before it comes.
-    lines += [f"constexpr auto value_of_{name} = static_cast<long long>({name});" for name in constants]
+    lines += [
+        f"constexpr auto value_of_{name} = static_cast<long long>({name});" for name in constants
+    ]
     lines += [
         f"constexpr auto version_of_{name}_{number} = NVML_STRUCT_VERSION_OF({name}, {number}U);"
         for name, number in VERSIONS
@@ -151,7 +154,8 @@ def program(abi=None, functions=None, sim_functions=None):
             f'static_cast<long long>({HEADER_NAMES.get(name, name)}), "{name}: value");'
         )
     for (name, number), macro in VERSIONS.items():
-        lines.append(f'static_assert(ours::version_of_{name}_{number} == {macro}, "{macro}: word");')
+        word = f"ours::version_of_{name}_{number}"
+        lines.append(f'static_assert({word} == {macro}, "{macro}: word");')
     for name in called:
         if name in STRUCTURES_DIFFER:
             continue
@@ -166,7 +170,7 @@ def program(abi=None, functions=None, sim_functions=None):
 def compile_errors(source):
     compiler = os.environ.get("CXX", "g++")
     done = subprocess.run(
-        [compiler, "-std=c++20", "-fsyntax-only", "-w", "-x", "c++", "-I", str(header_directory()), "-"],
+        [compiler, "-std=c++20", "-fsyntax-only", "-w", f"-I{header_directory()}", "-xc++", "-"],
         input=source,
         capture_output=True,
         text=True,
@@ -214,8 +218,8 @@ def changed(path, old, new):
         (
             "sim_functions",
             SIM_FUNCTIONS,
-            "nvmlDeviceGetFanSpeed_v2, 430, (nvmlDevice_t device, unsigned int fan, unsigned int* percent)",
-            "nvmlDeviceGetFanSpeed_v2, 430, (nvmlDevice_t device, unsigned int* percent)",
+            "(nvmlDevice_t device, unsigned int fan, unsigned int* percent)",
+            "(nvmlDevice_t device, unsigned int* percent)",
             "nvmlDeviceGetFanSpeed_v2: parameters",
         ),
     ],
