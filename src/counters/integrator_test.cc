@@ -198,6 +198,21 @@ TEST_F(IntegratorTest, APauseOfTheDriversCounterLosesNothingAndCountsNothingTwic
   EXPECT_EQ(Apply(seconds(2), gpu).energy_joules_total, Reading(210.0));
 }
 
+TEST_F(IntegratorTest, PowerTakesOverWhenTheDriversCounterPausesForTooLong) {
+  Gpu gpu = MakeGpu();
+  gpu.readings.power_watts = 100;
+  gpu.readings.driver_energy_joules = 5000;
+  Apply(seconds(0), gpu);
+  gpu.readings.driver_energy_joules = Missing::kTimedOut;
+  for (int second = 1; second <= 10; ++second) Apply(seconds(second), gpu);
+  EXPECT_EQ(snapshot_.gpus[0].readings.energy_joules_total, Reading(0.0));
+  EXPECT_EQ(Apply(seconds(11), gpu).energy_joules_total, Reading(100.0));
+  gpu.readings.driver_energy_joules = 9000;  // a new base
+  EXPECT_EQ(Apply(seconds(12), gpu).energy_joules_total, Reading(200.0));
+  gpu.readings.driver_energy_joules = 9130;
+  EXPECT_EQ(Apply(seconds(13), gpu).energy_joules_total, Reading(330.0));
+}
+
 TEST_F(IntegratorTest, ThrottledTimeComesFromTheDriverWhereItCountsIt) {
   Gpu gpu = MakeGpu();
   gpu.readings.clock_event_software_power_cap = 0;
