@@ -29,7 +29,7 @@ class NvmlSource final : public Source {
 
   std::string_view name() const override { return options_.source_name; }
   Snapshot Read() override;
-  bool NeedsNewProcess() const override { return needs_new_process_; }
+  bool NeedsNewProcess() const override { return mismatch_.has_value(); }
 
  private:
   struct Failure {
@@ -62,7 +62,7 @@ class NvmlSource final : public Source {
   double reads_ = 0;
   double failures_ = 0;
   bool initialised_ = false;
-  bool needs_new_process_ = false;
+  Attempt mismatch_;  // the end: only a new process can go on
 
   ProcessNames names_;
   std::vector<std::unique_ptr<NvmlDevice>> devices_;  // by index
@@ -86,9 +86,7 @@ Snapshot NvmlSource::Read() {
 }
 
 NvmlSource::Attempt NvmlSource::ReadAll(const Cycle& cycle, Snapshot& snapshot) {
-  if (needs_new_process_) {
-    return Failure{NvmlFunction::nvmlInit_v2, NVML_ERROR_LIB_RM_VERSION_MISMATCH};
-  }
+  if (mismatch_) return mismatch_;
   if (Attempt failed = Initialise()) return failed;
   if (Attempt failed = Enumerate(cycle)) return failed;
   // Before the GPUs are read: a new MIG layout is then seen in the same cycle.
@@ -242,7 +240,7 @@ void NvmlSource::Finish(const Cycle& cycle, const Attempt& attempt, Snapshot& sn
     error = NvmlErrorLine(attempt->function, attempt->code);
     status_.missing = MissingFor(attempt->code);
     for (const auto& device : devices_) device->MarkUnread(status_.missing);
-    needs_new_process_ = needs_new_process_ || attempt->code == NVML_ERROR_LIB_RM_VERSION_MISMATCH;
+    if (attempt->code == NVML_ERROR_LIB_RM_VERSION_MISMATCH) mismatch_ = attempt;
     if (attempt->code == NVML_ERROR_UNINITIALIZED ||
         attempt->code == NVML_ERROR_DRIVER_NOT_LOADED) {
       initialised_ = false;

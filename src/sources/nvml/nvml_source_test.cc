@@ -98,6 +98,8 @@ TEST_F(NvmlSourceTest, WantsANewProcessAfterAVersionMismatch) {
   const int calls = driver_.calls["nvmlDeviceGetPowerUsage"];
   snapshot = Read();
   EXPECT_EQ(snapshot.sources[0].readings.up, Reading(0));
+  EXPECT_EQ(snapshot.sources[0].error,
+            "nvmlDeviceGetPowerUsage: driver and library versions differ (18)");
   EXPECT_EQ(driver_.calls["nvmlDeviceGetPowerUsage"], calls);
 }
 
