@@ -98,7 +98,7 @@ struct DeviceState {
 
   bool lost = false;
   bool reset_required = false;
-  bool garbage = false;
+  bool garbage = false;  // the samples below are implausible, on purpose
   bool fabric_ready = true;
 
   std::uint32_t utilization_percent = 0, memory_utilization_percent = 0;
@@ -148,6 +148,7 @@ class Engine {
   // Moves to scenario time `t`; earlier times are ignored. Costs about half a microsecond per GPU
   // and tick.
   void AdvanceTo(Duration t);
+  // Time of the last tick: at most 1/6 s before the last `t`. The states are of this time.
   Duration now() const;
 
   const Scenario& scenario() const;

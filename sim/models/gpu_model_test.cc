@@ -68,6 +68,8 @@ TEST(GpuModels, TellWhatTheyCannotDo) {
   EXPECT_FALSE(FindGpuModel("t4")->features.fan);
   EXPECT_FALSE(FindGpuModel("t4")->features.memory_temperature);
   EXPECT_TRUE(FindGpuModel("v100-sxm2-32gb")->features.page_retirement);
+  EXPECT_TRUE(FindGpuModel("v100-sxm2-32gb")->features.power_instant_field);
+  EXPECT_FALSE(FindGpuModel("v100-sxm2-32gb")->features.power_averaged);
   EXPECT_FALSE(FindGpuModel("a100-sxm4-80gb")->features.power_averaged);
   EXPECT_FALSE(FindGpuModel("a100-sxm4-80gb")->features.gpm);
   EXPECT_TRUE(FindGpuModel("h100-sxm5-80gb")->features.gpm);

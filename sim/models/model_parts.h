@@ -81,17 +81,17 @@ inline constexpr Features kGeForce = {.power_averaged = false,
                                       .fan = true,
                                       .application_clocks = false,
                                       .serial = false};
-// Data-centre cards before Ampere: page retirement instead of row remapping, power of the moment.
-inline constexpr Features kTesla = {.power_averaged = false,
-                                    .power_instant_field = false,
-                                    .row_remapping = false,
-                                    .page_retirement = true};
+// Data-centre cards before Ampere: page retirement instead of row remapping, power of the moment
+// (a capture of a V100 and one of a Turing GeForce have the instant reading and no average).
+inline constexpr Features kTesla = {
+    .power_averaged = false, .row_remapping = false, .page_retirement = true};
 inline constexpr Features kGa100 = {.power_averaged = false};
 inline constexpr Features kHopper = {.margin_temperature = true, .gpm = true};
 
 constexpr Features KeplerFeatures() {
   Features features = kTesla;
-  features.energy = false;  // NVML: Volta and newer
+  features.power_instant_field = false;  // its last driver has no such field
+  features.energy = false;               // NVML: Volta and newer
   features.memory_temperature = false;
   features.process_utilization = false;  // NVML: Maxwell and newer
   return features;
