@@ -71,7 +71,7 @@ std::string Supervisor::NotReadyReason() const {
   if (!source.last_success) return fmt::format("{}: {}", source.name, source.error);
   const Duration age = options_.clock->Wall() - *source.last_success;
   if (source.error.empty() && age <= options_.policy.hang_after) return "";
-  const std::string_view why = source.error.empty() ? "nothing newer has come" : source.error;
+  const std::string why = source.error.empty() ? "nothing newer has come" : source.error;
   return fmt::format("{}: {}; last reading {:.1f} s ago", source.name, why, Seconds(age));
 }
 
@@ -170,6 +170,7 @@ void Supervisor::TakeFrames() {
     Result<std::optional<Frame>> frame = frames_.Next();
     if (!frame) {
       LogError(fmt::format("driver worker {}: {}", worker_->pid(), frame.error().what));
+      frames_ = FrameReader();
       open = false;
       worker_->Kill();
       break;
@@ -178,7 +179,7 @@ void Supervisor::TakeFrames() {
     if ((*frame)->kind == FrameKind::kSnapshot) {
       TakeSnapshot((*frame)->payload);
     } else {
-      failure_ = (*frame)->payload;
+      last_words_ = (*frame)->payload;  // said when it has ended: it may be bad input
     }
   }
   if (!open) LetGoOfWorker();
@@ -227,7 +228,8 @@ void Supervisor::WorkerEnded(int exit_code) {
   const bool first_try = starts_ == 1 && !last_reading_;
   if (bad_input && first_try && !options_.worker.source.argument.empty()) {
     policy_.Release();
-    options_.on_bad_input({ErrorCode::kMalformed, failure_});
+    options_.on_bad_input({ErrorCode::kMalformed, std::move(last_words_)});
+    return policy_.OnExit(now, false);
   }
   if (exit_code == kWorkerEnded && options_.worker.source.kind == SourceSpec::Kind::kReplay &&
       !policy_.released()) {
@@ -236,6 +238,7 @@ void Supervisor::WorkerEnded(int exit_code) {
     LogInfo("the recording has ended");
   }
   if (bad_input) {
+    failure_ = std::move(last_words_);
     failure_reason_ = Missing::kNotSupported;
   } else if (exit_code == kWorkerNeedsSuccessor) {
     failure_ = "driver library and kernel module are of different versions";
@@ -297,10 +300,13 @@ void Supervisor::PublishTrouble(SteadyTime now) {
   if (trouble.empty()) return;
   const bool stale =
       last_reading_ && (policy_.released() || now - last_reading_at_ >= options_.stale_after);
-  if (trouble == published_trouble_ && stale == published_stale_) return;
+  if (trouble == published_trouble_ && stale == published_stale_ && starts_ == published_starts_) {
+    return;
+  }
   if (trouble != published_trouble_ && !policy_.released()) LogWarning(trouble);
   published_trouble_ = trouble;
   published_stale_ = stale;
+  published_starts_ = starts_;
   auto snapshot =
       std::make_shared<Snapshot>(last_reading_ ? *last_reading_ : *EmptySnapshot(options_));
   SourceStatus& status = snapshot->sources.front();

@@ -83,12 +83,14 @@ class Supervisor final : public LiveState {
   Integrator integrator_;
   SnapshotPtr last_reading_;  // null before the first
   SteadyTime last_reading_at_;
-  std::string failure_;  // why the last worker ended; empty after a reading
+  std::string failure_;     // why the last worker ended; empty after a reading
+  std::string last_words_;  // what a worker said before it ended
   Missing failure_reason_ = Missing::kNeverSampled;
   bool recording_ended_ = false;
   std::string published_trouble_;
   bool published_stale_ = false;
   std::uint64_t starts_ = 0;
+  std::uint64_t published_starts_ = 0;
 
   std::jthread thread_;
 };

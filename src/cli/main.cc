@@ -30,6 +30,11 @@ int main(int argc, char** argv) {
   gpuassay::AddExplainCommand(app, context);
   gpuassay::AddRecordCommand(app, context);
   gpuassay::AddWorkerCommand(app, context);
+  const auto is_first = [argv](const CLI::App* sub) { return sub->get_name() == argv[1]; };
+  if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_first).empty()) {
+    std::fprintf(stderr, "gpuassay: there is no command '%s'; see gpuassay --help\n", argv[1]);
+    return gpuassay::kExitBadInput;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

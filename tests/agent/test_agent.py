@@ -18,7 +18,7 @@ driver: {version: 570.86.15, cuda: "12.8"}
 gpus: [{model: h100-sxm5-80gb, count: 8}]
 processes:
   - {pid: 4001, name: train, gpus: all, memory: 10 GiB,
-     activity: {kernel: 1ms, rate: 900, sm_active: 0.8, occupancy: 0.5, tensor: 0.5, dram: 0.4}}
+     activity: {kernel: 1ms, launches: 900/s, sm_active: 0.8, sm_occupancy: 0.5, tensor: 0.5, dram: 0.4}}
 """
 
 
