@@ -37,17 +37,18 @@ class RecordingWriter {
 };
 
 enum class ReplayPace {
-  // Frames arrive when they did, from the first Read() on. Read() does not wait: it returns the
-  // newest frame that is due, with the events of frames that nobody read; between frames the last
-  // one again, without its events, so that nothing is counted twice.
+  // Frames arrive when they did, from the first Read() on, as if it all happened now: every time is
+  // moved by the same amount, so that ages are true. Read() does not wait: it returns the newest
+  // frame that is due, with the events of frames that nobody read; between frames the last one
+  // again, without its events, so that nothing is counted twice.
   kRecorded,
-  kAsFastAsRead,  // each Read() is the next frame
+  kAsFastAsRead,  // each Read() is the next frame, with its recorded times
 };
 
 // kNotFound, kPermission, kIo, kMalformed (not a recording, or not one whole frame; which byte).
-// Snapshots keep their recorded times and sources; a source "replay" is added that counts the
-// frames. A torn or damaged end is its error, in the last snapshot only. AtEnd() is true as soon as
-// the last frame has been returned.
+// Snapshots keep their recorded sources; a source "replay" is added that counts the frames. A torn
+// or damaged end is its error, in the last snapshot only. AtEnd() is true as soon as the last frame
+// has been returned.
 Result<std::unique_ptr<Source>> OpenReplay(const std::string& path, ReplayPace pace,
                                            const Clock& clock);
 

@@ -146,6 +146,43 @@ TEST_F(RecordingTest, KeepsTheRecordedPaceAndLosesNoEventOfASkippedFrame) {
   EXPECT_TRUE((*source)->AtEnd());
 }
 
+TEST_F(RecordingTest, AtTheRecordedPaceItAllHappensNow) {
+  auto writer = Create();
+  Snapshot first = Frame(1);
+  first.sources[0].last_success = first.time - seconds(3);
+  ASSERT_TRUE(writer->Write(first));
+  ASSERT_TRUE(writer->Write(Frame(2)));
+  ASSERT_TRUE(writer->Close());
+  clock_.AdvanceTo(std::chrono::hours(1000));
+  auto source = Open(ReplayPace::kRecorded);
+  ASSERT_TRUE(source) << source.error().what;
+  const Snapshot now = (*source)->Read();
+  EXPECT_EQ(now.time, clock_.Wall());
+  EXPECT_EQ(now.steady, clock_.Steady());
+  EXPECT_EQ(now.events.at(0).time, clock_.Wall());
+  EXPECT_EQ(now.sources[0].last_success, clock_.Wall() - seconds(3));
+  clock_.Advance(seconds(5));  // read late: the frame is four seconds old, and says so
+  const Snapshot late = (*source)->Read();
+  EXPECT_EQ(late.time, clock_.Wall() - seconds(4));
+  EXPECT_EQ(late.steady, clock_.Steady() - seconds(4));
+}
+
+TEST_F(RecordingTest, TimesThatCannotBeMovedStay) {
+  auto writer = Create();
+  Snapshot snapshot = Frame(1);
+  snapshot.time = WallTime(Duration::min());
+  snapshot.steady = SteadyTime(Duration::max());
+  ASSERT_TRUE(writer->Write(snapshot));
+  snapshot.time = WallTime(Duration::max());
+  snapshot.steady = SteadyTime(Duration::min());
+  ASSERT_TRUE(writer->Write(snapshot));
+  ASSERT_TRUE(writer->Close());
+  auto source = Open(ReplayPace::kRecorded);
+  ASSERT_TRUE(source) << source.error().what;
+  EXPECT_EQ((*source)->Read().time, WallTime(Duration::max()));
+  EXPECT_TRUE((*source)->AtEnd());
+}
+
 TEST_F(RecordingTest, ATornEndIsToldInTheLastSnapshotOnly) {
   auto writer = Create();
   for (int n = 1; n <= 3; ++n) ASSERT_TRUE(writer->Write(Frame(n)));

@@ -47,6 +47,15 @@ Duration PauseBetween(SteadyTime before, SteadyTime after) {
   return std::clamp(Duration(difference), Duration::zero(), kPauseMax);
 }
 
+// Times in a damaged file can be any number; one that cannot be moved stays.
+template <class Time>
+void Move(Time& time, Duration by) {
+  Duration::rep moved = 0;
+  if (!__builtin_add_overflow(time.time_since_epoch().count(), by.count(), &moved)) {
+    time = Time(Duration(moved));
+  }
+}
+
 class ReplaySource final : public Source {
  public:
   ReplaySource(std::string path, std::unique_ptr<RecordingReader> reader, ReplayPace pace,
@@ -65,7 +74,7 @@ class ReplaySource final : public Source {
   }
 
   Snapshot Read() override {
-    if (!started_) started_ = clock_.Steady();
+    if (!started_) Begin();
     std::vector<DriverEvent> events;
     if (pace_ == ReplayPace::kAsFastAsRead) {
       if (next_) Take(events);
@@ -82,13 +91,34 @@ class ReplaySource final : public Source {
   bool AtEnd() const override { return !next_; }
 
  private:
+  void Begin() {
+    started_ = clock_.Steady();
+    const Duration::rep now = clock_.Wall().time_since_epoch().count();
+    const Duration::rep recorded = next_ ? next_->time.time_since_epoch().count() : now;
+    Duration::rep difference = 0;
+    if (pace_ == ReplayPace::kRecorded && !__builtin_sub_overflow(now, recorded, &difference)) {
+      moved_by_ = Duration(difference);
+    }
+  }
+
+  void MoveTimes(Snapshot& snapshot) const {
+    Move(snapshot.time, moved_by_);
+    snapshot.steady = *started_ + next_due_;
+    for (DriverEvent& event : snapshot.events) Move(event.time, moved_by_);
+    for (SourceStatus& source : snapshot.sources) {
+      if (source.last_success) Move(*source.last_success, moved_by_);
+    }
+  }
+
   // Makes the next frame the current one; its events are added to `events`.
   void Take(std::vector<DriverEvent>& events) {
     current_ = std::move(*next_);
+    const SteadyTime recorded = current_.steady;
+    if (pace_ == ReplayPace::kRecorded) MoveTimes(current_);
     ++taken_;
     std::ranges::move(current_.events, std::back_inserter(events));
     Prefetch();
-    if (next_) next_due_ += PauseBetween(current_.steady, next_->steady);
+    if (next_) next_due_ += PauseBetween(recorded, next_->steady);
   }
 
   void Prefetch() {
@@ -124,6 +154,7 @@ class ReplaySource final : public Source {
   Snapshot current_;
   std::optional<Snapshot> next_;
   Duration next_due_ = {};  // since started_
+  Duration moved_by_ = {};  // added to every time
   std::uint64_t taken_ = 0;
   std::string error_;
 };
