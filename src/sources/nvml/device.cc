@@ -69,6 +69,7 @@ void NvmlDevice::Found(std::uint32_t index, nvmlDevice_t handle) {
 void NvmlDevice::Skip(Missing reason) {
   skipped_ = true;
   SetAllMissing(gpu_.readings, reason);
+  gpu_.readings.up = 0.0;
 }
 
 void NvmlDevice::MarkUnread(Missing reason) {

@@ -129,7 +129,10 @@ Result<NvmlLibrary> NvmlLibrary::Open(const std::string& path, CallWatch* watch)
     if (code == ErrorCode::kNotFound) {
       return Fail(code, fmt::format("{}: not found; the NVIDIA driver brings it", path));
     }
-    return Fail(code, fmt::format("{}: cannot be opened as a library: {}", path, why));
+    // dlerror names the file itself, as a rule.
+    const std::string prefix = path + ": ";
+    const std::string reason = why.starts_with(prefix) ? why.substr(prefix.size()) : why;
+    return Fail(code, fmt::format("{}: not an NVML library: {}", path, reason));
   }
   auto library =
       FromResolver([handle](const char* name) { return dlsym(handle, name); }, path, watch);
