@@ -124,8 +124,9 @@ void NvmlDevice::Conclude() {
     return;
   }
   if (stopped != NVML_SUCCESS) {
-    // A time-out says nothing about the values that were read before it.
-    gpu_.readings.up = MissingFor(stopped);
+    // A time-out says nothing about the values that were read before it, but the GPU did not
+    // answer.
+    gpu_.readings.up = stopped == NVML_ERROR_TIMEOUT ? Reading(0.0) : Reading(MissingFor(stopped));
     RequestSlow();
     return;
   }

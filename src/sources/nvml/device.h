@@ -31,7 +31,8 @@ class NvmlDevice {
   // Enumeration could not reach it, or not find it any more (NVML_ERROR_GPU_IS_LOST). It keeps its
   // identity; Read() makes no calls until it is found again.
   void Unreachable(nvmlReturn_t why) { unreachable_ = why; }
-  // Nothing may be called on it: it stands in the snapshot with this reason.
+  // Nothing may be called on it, because a call did not come back: it stands in the snapshot with
+  // this reason, and it is not up.
   void Skip(Missing reason);
 
   // One reading into gpu(). The slow part is done when it is due: `slow_every` after the last one,

@@ -191,7 +191,7 @@ TEST_F(NvmlSourceTest, DoesNotTouchAGpuThatItShallSkip) {
   EXPECT_EQ(driver_.calls["nvmlDeviceGetSupportedEventTypes"], 1);
   ASSERT_EQ(snapshot.gpus.size(), 2U);
   EXPECT_EQ(snapshot.gpus[0].identity.index, 0U);
-  EXPECT_EQ(snapshot.gpus[0].readings.up, Reading(Missing::kTimedOut));
+  EXPECT_EQ(snapshot.gpus[0].readings.up, Reading(0));
   EXPECT_EQ(snapshot.gpus[0].readings.power_watts, Reading(Missing::kTimedOut));
   EXPECT_EQ(snapshot.gpus[1].readings.power_watts, Reading(100.001));
 }
@@ -201,7 +201,7 @@ TEST_F(NvmlSourceTest, AsksNoMoreInACycleAfterATimeOut) {
     return NVML_ERROR_TIMEOUT;
   };
   const Snapshot snapshot = Read();
-  EXPECT_EQ(snapshot.gpus[0].readings.up, Reading(Missing::kTimedOut));
+  EXPECT_EQ(snapshot.gpus[0].readings.up, Reading(0));
   EXPECT_EQ(snapshot.gpus[0].readings.power_watts, Reading(Missing::kTimedOut));
   EXPECT_EQ(driver_.calls["nvmlDeviceGetPowerUsage"], 0);
 }
