@@ -47,7 +47,9 @@ bool NvLinks::Count(DeviceCalls& calls, const Reading& field, Gpu& gpu) {
   if (field) {
     count = static_cast<std::size_t>(std::clamp(*field, 0.0, static_cast<double>(kLinksMax)));
     gpu.readings.nvlink_links = static_cast<double>(count);
-  } else if (calls.stopped() != NVML_SUCCESS) {
+  } else if (field.missing() != Missing::kNotSupported &&
+             field.missing() != Missing::kDriverTooOld) {
+    gpu.readings.nvlink_links = field;  // a failure says nothing about the links that are known
     return false;
   } else {
     unsigned int active = 0;

@@ -88,6 +88,17 @@ TEST_F(NvLinkTest, CountsLinksOneByOneOnOldDrivers) {
   EXPECT_EQ(gpu.links.size(), 6U);
 }
 
+TEST_F(NvLinkTest, KeepsItsLinksWhenTheirNumberCannotBeRead) {
+  HaveTwoLinks();
+  Read();
+  driver_.fields[{NVML_FI_DEV_NVLINK_LINK_COUNT, 0}].result = NVML_ERROR_UNKNOWN;
+  clock_.Advance(seconds(60));
+  const Gpu gpu = Read();
+  EXPECT_EQ(gpu.readings.nvlink_links, Reading(Missing::kDriverError));
+  ASSERT_EQ(gpu.links.size(), 2U);
+  EXPECT_EQ(gpu.links[0].readings.active, Reading(1));
+}
+
 TEST_F(NvLinkTest, HasNoneWhereTheGpuHasNone) {
   const Gpu gpu = Read();
   EXPECT_TRUE(gpu.links.empty());
