@@ -19,6 +19,16 @@ namespace {
 
 constexpr auto kReapPoll = std::chrono::milliseconds(5);
 
+// A worker that leaves a GPU alone does not know who it is; the worker before it did.
+void RememberIdentities(Snapshot& snapshot, const Snapshot& before) {
+  for (Gpu& gpu : snapshot.gpus) {
+    if (!gpu.identity.uuid.empty()) continue;
+    const auto known = std::ranges::find(before.gpus, gpu.identity.index,
+                                         [](const Gpu& other) { return other.identity.index; });
+    if (known != before.gpus.end()) gpu.identity = known->identity;
+  }
+}
+
 SnapshotPtr EmptySnapshot(const SupervisorOptions& options) {
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->time = options.clock->Wall();
@@ -38,7 +48,8 @@ SnapshotPtr EmptySnapshot(const SupervisorOptions& options) {
 Supervisor::Supervisor(SupervisorOptions options)
     : options_(std::move(options)),
       wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      policy_(options_.policy) {
+      policy_(options_.policy),
+      integrator_(options_.worker.interval) {
   Check(options_.clock != nullptr, "supervisor without a clock");
   Check(wake_fd_ >= 0, "no file descriptor left for an eventfd");
   latest_ = EmptySnapshot(options_);
@@ -191,6 +202,7 @@ void Supervisor::TakeSnapshot(std::string_view payload) {
     LogError(fmt::format("driver worker: {}", decoded.error().what));
     return;
   }
+  if (last_reading_) RememberIdentities(*decoded, *last_reading_);
   integrator_.Apply(*decoded);
   if (decoded->sources.empty()) decoded->sources.emplace_back();
   SourceStatus& status = decoded->sources.front();

@@ -66,10 +66,10 @@ int ReadUntilTheEnd(Source& source, const WorkerOptions& options, const Clock& c
   SteadyTime next = clock.Steady();
   for (;;) {
     const Snapshot snapshot = source.Read();
-    if (source.AtEnd()) return kWorkerEnded;
     payload.clear();
     EncodeSnapshot(snapshot, payload);
     if (!SendFrame(options.frames_fd, FrameKind::kSnapshot, payload)) return kWorkerEnded;
+    if (source.AtEnd()) return kWorkerEnded;  // this was the last
     if (source.NeedsNewProcess()) return kWorkerNeedsSuccessor;
     // A reading that took longer than the interval is not made up for: the grid goes on.
     const SteadyTime now = clock.Steady();

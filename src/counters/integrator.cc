@@ -109,10 +109,11 @@ struct DriverCounter {
   std::optional<Sample> last;
   Total total;
 
-  void Add(const DriverRule& rule, const GpuReadings& readings, SteadyTime now, double interval_s) {
+  void Add(const DriverRule& rule, const GpuReadings& readings, SteadyTime now, double interval_s,
+           Duration gap_max) {
     const Reading gauge = readings.*rule.gauge;
     const Reading driver = rule.driver != nullptr ? readings.*rule.driver : Reading();
-    if (last && now - last->time > Integrator::kGapMax) last.reset();
+    if (last && now - last->time > gap_max) last.reset();
     if (!driver) {
       // While the driver's counter only pauses, its next reading holds this interval too.
       if (!last && gauge) total.Add(std::min(*gauge, rule.per_second_max) * interval_s);
@@ -248,7 +249,8 @@ void CountXid(GpuState& state, const DriverEvent& event) {
   ++at->count;
 }
 
-void IntegrateGpu(GpuState& state, const GpuReadings& readings, SteadyTime now, double interval_s) {
+void IntegrateGpu(GpuState& state, const GpuReadings& readings, SteadyTime now, double interval_s,
+                  Duration gap_max) {
   state.observed.Add(interval_s);
   for (std::size_t i = 0; i < std::size(kRatioRules); ++i) {
     AddRatio(state.ratios[i], readings.*kRatioRules[i].ratio, interval_s);
@@ -258,7 +260,7 @@ void IntegrateGpu(GpuState& state, const GpuReadings& readings, SteadyTime now, 
     if (rate) state.rates[i].Add(*rate * interval_s);
   }
   for (std::size_t i = 0; i < std::size(kDriverRules); ++i) {
-    state.driver[i].Add(kDriverRules[i], readings, now, interval_s);
+    state.driver[i].Add(kDriverRules[i], readings, now, interval_s, gap_max);
   }
   const std::optional<bool> idle = Idle(readings);
   if (idle && readings.process_count) {
@@ -327,6 +329,7 @@ void ApplyProcesses(GpuState& state, Gpu& gpu, std::uint64_t cycle, bool counts,
 }  // namespace
 
 struct Integrator::Impl {
+  Duration gap_max = kGapMax;
   StateMap<GpuState> gpus;
   StateMap<MigState> mig;
   std::optional<SteadyTime> previous;
@@ -336,7 +339,7 @@ struct Integrator::Impl {
   // Seconds that count for something last read at `counted`; 0 when it was not read in the previous
   // snapshot.
   double Interval(std::optional<SteadyTime> counted, SteadyTime now) const {
-    if (!counted || counted != previous || now - *counted > kGapMax) return 0;
+    if (!counted || counted != previous || now - *counted > gap_max) return 0;
     return Seconds(now - *counted);
   }
 
@@ -378,7 +381,7 @@ struct Integrator::Impl {
       if (interval_s <= 0) {
         for (DriverCounter& counter : state.driver) counter.last.reset();
       }
-      IntegrateGpu(state, gpu.readings, now, interval_s);
+      IntegrateGpu(state, gpu.readings, now, interval_s, gap_max);
       state.counted = now;
     }
     ApplyProcesses(state, gpu, cycle, counts, interval_s);
@@ -388,7 +391,9 @@ struct Integrator::Impl {
   }
 };
 
-Integrator::Integrator() : impl_(std::make_unique<Impl>()) {}
+Integrator::Integrator(Duration interval) : impl_(std::make_unique<Impl>()) {
+  impl_->gap_max = std::max(kGapMax, 3 * interval);
+}
 Integrator::~Integrator() = default;
 
 void Integrator::Apply(Snapshot& snapshot) {

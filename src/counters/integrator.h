@@ -7,11 +7,11 @@
 // of its last second on current models. Nothing is taken from the reading at its beginning.
 //
 // What is integrated. A GPU counts from one snapshot to the next when it was reached in both and
-// not more than kGapMax lies between them; only then do its counters and observed_seconds_total
-// move. A reading that is missing stops its own counter and no other. The driver's own counters
-// (energy, throttled time) are used where it has them: the difference to their last reading; when
-// that is negative or impossible (the driver was loaded anew, a garbage value) the interval is
-// bridged with the gauge beside it, or adds nothing.
+// not more than kGapMax (or three intervals) lies between them; only then do its counters and
+// observed_seconds_total move. A reading that is missing stops its own counter and no other. The
+// driver's own counters (energy, throttled time) are used where it has them: the difference to
+// their last reading; when that is negative or impossible (the driver was loaded anew, a garbage
+// value) the interval is bridged with the gauge beside it, or adds nothing.
 //
 // What is missing. A counter is missing, with the reason of its input, until that input has been
 // read once; from then on it is known for ever, also while the GPU is lost.
@@ -35,7 +35,8 @@ class Integrator {
   static constexpr std::size_t kGpuStatesMax = 2 * kGpusMax;
   static constexpr std::size_t kMigStatesMax = 4 * kGpusMax * kMigInstancesMax;
 
-  Integrator();
+  // `interval`: how often readings come; three of them may lie apart where that is over kGapMax.
+  explicit Integrator(Duration interval = std::chrono::seconds(1));
   ~Integrator();
 
   // `snapshot` must be later than the one before; an earlier or equal time only copies the totals.

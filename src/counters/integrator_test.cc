@@ -94,6 +94,22 @@ TEST_F(IntegratorTest, AGapOfTenSecondsCountsAndALongerOneDoesNot) {
   EXPECT_EQ(readings.observed_seconds_total, Reading(10.0));
 }
 
+TEST_F(IntegratorTest, ALongIntervalBetweenReadingsIsNoGap) {
+  Integrator slow(seconds(30));
+  const auto busy_at = [&slow](Duration since_start) {
+    Snapshot snapshot;
+    snapshot.steady = SteadyTime(since_start);
+    snapshot.gpus.push_back(MakeGpu());
+    snapshot.gpus[0].readings.utilization_mean_ratio = 1;
+    slow.Apply(snapshot);
+    return snapshot.gpus[0].readings.busy_seconds_total;
+  };
+  busy_at(seconds(0));
+  EXPECT_EQ(busy_at(seconds(30)), Reading(30.0));
+  EXPECT_EQ(busy_at(seconds(120)), Reading(120.0));
+  EXPECT_EQ(busy_at(seconds(210) + milliseconds(1)), Reading(120.0));
+}
+
 TEST_F(IntegratorTest, AnEqualOrEarlierTimeOnlyCopiesTheTotals) {
   Gpu gpu = MakeGpu();
   gpu.readings.utilization_mean_ratio = 1;

@@ -106,6 +106,8 @@ def test_one_hanging_gpu_does_not_hide_the_others(tmp_path):
         assert sorted(up.values()) == [0] + [1] * 7
         assert len(agent.series("gpuassay_gpu_power_watts")) == 7
         assert not agent.series("gpuassay_gpu_power_watts", gpu="3")
+        (left_out,) = agent.series("gpuassay_gpu_up", gpu="3")
+        assert dict(left_out)["uuid"].startswith("GPU-")
 
 
 def test_seven_gpus_when_the_eighth_is_lost(tmp_path):
