@@ -26,6 +26,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import calls  # noqa: E402
 import growth  # noqa: E402
 import programs  # noqa: E402
+import report  # noqa: E402
 import scrapes  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -183,6 +184,8 @@ def parse_arguments():
                         help="how long to count driver calls")
     parser.add_argument("--warm-up", type=float, default=3, help="seconds before the first run")
     parser.add_argument("--no-growth", action="store_true", help="leave out the growth table")
+    parser.add_argument("--write-docs", action="store_true",
+                        help="put the numbers into docs/performance.md")
     parser.add_argument("--quick", action="store_true", help="one short run: does it work at all?")
     options = parser.parse_args()
     if options.quick:
@@ -192,8 +195,8 @@ def parse_arguments():
 
 def main():
     options = parse_arguments()
-    result = {"machine": machine(), "runs": options.runs, "seconds_per_run": options.seconds,
-              "cases": {}}
+    result = {"machine": machine(), "load_average": os.getloadavg()[0], "runs": options.runs,
+              "seconds_per_run": options.seconds, "cases": {}}
     print(f"{result['machine']['cpu']}, {result['machine']['cores']} cores; "
           f"{options.runs} runs of {options.seconds:g} s", flush=True)
     for name, file in CASES.items():
@@ -207,6 +210,8 @@ def main():
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     print(f"\nwritten: {output}")
+    if options.write_docs:
+        report.write_docs(ROOT / "docs" / "performance.md", result)
     return 0
 
 
