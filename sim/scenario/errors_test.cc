@@ -72,6 +72,40 @@ TEST(ScenarioErrors, OfSize) {
             "s.yaml:2:45: more than 1024 processes, or PIDs above 4194304");
 }
 
+// Would take minutes if the sum were taken anew at each point.
+TEST(ScenarioErrors, OfMemoryAreFoundInOneSweep) {
+  std::string yaml = "gpus: [{model: t4, count: 64}]\nprocesses:\n";
+  for (int i = 1; i <= 1024; ++i) {
+    yaml += "  - {pid: " + std::to_string(i) + ", gpus: all, memory: [";
+    for (int j = 0; j < 16; ++j) {
+      yaml += "{at: " + std::to_string(j + 1) + "s, size: " + std::to_string(j % 14) + " MiB},";
+    }
+    yaml += "]}\n";
+  }
+  EXPECT_EQ(ErrorOf(yaml), "no error");
+}
+
+TEST(ScenarioErrors, OfCounts) {
+  std::string list;
+  for (int i = 0; i < 257; ++i) {
+    list += "{at: " + std::to_string(i + 1) + "s, size: 1 MiB},";
+  }
+  EXPECT_EQ(ErrorInProcess("memory: [" + list + "]"),
+            "s.yaml:2:39: `memory` must be a size such as 62 GiB, or a list of 1 to 256 points "
+            "such as {at: 30s, size: 62 GiB}");
+  list = "";
+  for (int i = 0; i < 257; ++i) {
+    list += "{for: 1s},";
+  }
+  EXPECT_EQ(ErrorInProcess("phases: [" + list + "]"),
+            "s.yaml:2:39: `phases` must be a list of 1 to 256 phases");
+  list = "";
+  for (int i = 0; i < 1025; ++i) {
+    list += "{kind: garbage},";
+  }
+  EXPECT_EQ(ErrorAfterGpus("faults: [" + list + "]"), "s.yaml:2:16394: more than 1024 faults");
+}
+
 TEST(ScenarioErrors, OfTheHead) {
   EXPECT_EQ(ErrorOf("gpu: [{model: t4}]"),
             "s.yaml:1:1: a scenario has no `gpu`; did you mean `gpus`?");
@@ -178,6 +212,23 @@ TEST(ScenarioErrors, OfProcesses) {
   EXPECT_EQ(ErrorInProcess("memory: 80 GiB"),
             "s.yaml:2:13: at 0s the processes on GPU 0 hold 81920 MiB together, but it has 81080 "
             "MiB for them");
+  // 30 GiB to 50 GiB within 20 s, and another 40 GiB that starts when they are at 40.
+  EXPECT_EQ(ErrorInProcess("memory: [{at: 0s, size: 30 GiB}, {at: 20s, size: 50 GiB}], end: 25s},"
+                           "{pid: 8, gpus: 0, start: 10s, memory: 40 GiB"),
+            "s.yaml:2:100: at 10s the processes on GPU 0 hold 81920 MiB together, but it has 81080 "
+            "MiB for them");
+  EXPECT_EQ(ErrorInProcess("memory: [{at: 0s, size: 30 GiB}, {at: 20s, size: 50 GiB}], end: 10s},"
+                           "{pid: 8, gpus: 0, start: 10s, memory: 40 GiB"),
+            "no error");
+  EXPECT_EQ(ErrorInProcess("memory: 40 GiB, end: 10s},"
+                           "{pid: 8, gpus: 0, memory: [{at: 0s, size: 0}, {at: 9s, size: 45 GiB}]"),
+            "s.yaml:2:57: at 9s the processes on GPU 0 hold 87040 MiB together, but it has 81080 "
+            "MiB for them");
+  EXPECT_EQ(
+      ErrorInProcess("memory: 40 GiB, end: 10s},"
+                     "{pid: 8, gpus: 0, memory: [{at: 0s, size: 0}, {at: 11s, size: 45 GiB}]"),
+      "s.yaml:2:13: at 10s the processes on GPU 0 hold 82851 MiB together, but it has 81080 MiB "
+      "for them");
   EXPECT_EQ(ErrorInProcess("repeat: true"), "s.yaml:2:39: `repeat` needs `phases`");
   EXPECT_EQ(ErrorInProcess("name: a}, {pid: 7, gpus: 0, name: a"),
             "s.yaml:2:41: PID 7 is already taken at that time; give another, or the same `name` "

@@ -226,13 +226,6 @@ void CheckPids(Reader& reader, const YamlNode& node, const std::vector<ScenarioP
   }
 }
 
-double MemoryAt(const ScenarioProcess& process, Duration t) {
-  if (t < process.start || t >= process.end || process.memory.empty()) {
-    return 0;
-  }
-  return MemoryOf(process.memory, t - process.start);
-}
-
 // A place with memory: a GPU, or a MIG device of one.
 struct Place {
   std::string name;
@@ -270,23 +263,80 @@ struct Placed {
   const YamlNode* entry;
 };
 
-// The sum is linear between the points, so it is largest at one of them.
+// The sum of memory over time is piecewise linear; these are its corners.
+struct Corner {
+  Duration at = {};
+  long double jump_bytes = 0, slope_bytes_per_us = 0;  // change of the sum, and of its slope
+  int alive = 0, sloped = 0;                           // change of the number of each
+  const YamlNode* entry = nullptr;
+};
+
+void AddCorners(const Placed& placed, std::vector<Corner>& corners) {
+  const ScenarioProcess& process = *placed.process;
+  const auto bytes_at = [&](Duration t) {
+    return static_cast<long double>(MemoryOf(process.memory, t - process.start));
+  };
+  corners.push_back({process.start, bytes_at(process.start), 0, 1, 0, placed.entry});
+  for (std::size_t i = 1; i < process.memory.size(); ++i) {
+    const MemoryPoint& a = process.memory[i - 1];
+    const MemoryPoint& b = process.memory[i];
+    const Duration from = process.start + a.at;
+    const Duration to = std::min(process.start + b.at, process.end);
+    if (from >= to) {
+      break;
+    }
+    const long double slope = static_cast<long double>(b.bytes - a.bytes) /
+                              static_cast<long double>((b.at - a.at).count());
+    corners.push_back({from, 0, slope, 0, 1, placed.entry});
+    corners.push_back({to, 0, -slope, 0, -1, placed.entry});
+  }
+  if (process.end != kForever) {
+    corners.push_back({process.end, -bytes_at(process.end), 0, -1, 0, placed.entry});
+  }
+}
+
+void RejectMemory(Reader& reader, const Place& place, const Corner& corner, long double bytes) {
+  reader.Reject(*corner.entry,
+                fmt::format("at {} the processes on {} hold {:.0f} MiB together, but it has {:.0f} "
+                            "MiB for them",
+                            FormatDuration(corner.at), place.name,
+                            static_cast<double>(bytes) / 1048576, place.capacity / 1048576));
+}
+
+// One sweep over the corners: the largest sum is at one of them, just before or after it.
 void CheckMemoryOf(Reader& reader, const Place& place, const std::vector<Placed>& here) {
+  std::vector<Corner> corners;
   for (const Placed& placed : here) {
-    for (const MemoryPoint& point : placed.process->memory) {
-      const Duration t = placed.process->start + point.at;
-      double sum = 0;
-      for (const Placed& other : here) {
-        sum += MemoryAt(*other.process, t);
-      }
-      if (sum > place.capacity) {
-        reader.Reject(
-            *placed.entry,
-            fmt::format("at {} the processes on {} hold {:.0f} MiB together, but it has "
-                        "{:.0f} MiB for them",
-                        FormatDuration(t), place.name, sum / 1048576, place.capacity / 1048576));
-        return;
-      }
+    if (!placed.process->memory.empty()) {
+      AddCorners(placed, corners);
+    }
+  }
+  std::ranges::stable_sort(corners, {}, &Corner::at);
+  const long double most = static_cast<long double>(place.capacity) + 1024;  // of rounding
+  long double sum = 0;
+  long double slope = 0;
+  int alive = 0;
+  int sloped = 0;
+  Duration before = {};
+  for (std::size_t i = 0; i < corners.size() && !reader.failed();) {
+    const Corner& first = corners[i];
+    sum += slope * static_cast<long double>((first.at - before).count());
+    before = first.at;
+    if (sum > most) {
+      RejectMemory(reader, place, first, sum);
+    }
+    const Corner* last = &first;
+    for (; i < corners.size() && corners[i].at == before; ++i) {
+      sum += corners[i].jump_bytes;
+      slope += corners[i].slope_bytes_per_us;
+      alive += corners[i].alive;
+      sloped += corners[i].sloped;
+      last = corners[i].jump_bytes > 0 ? &corners[i] : last;
+    }
+    sum = alive == 0 ? 0 : sum;  // so that rounding does not pile up
+    slope = sloped == 0 ? 0 : slope;
+    if (sum > most) {
+      RejectMemory(reader, place, *last, sum);
     }
   }
 }
@@ -321,12 +371,11 @@ double MemoryOf(const std::vector<MemoryPoint>& points, Duration since_start) {
   if (since_start <= points.front().at) {
     return points.front().bytes;
   }
-  for (std::size_t i = 1; i < points.size(); ++i) {
-    if (since_start < points[i].at) {
-      const MemoryPoint& a = points[i - 1];
-      const MemoryPoint& b = points[i];
-      return a.bytes + (b.bytes - a.bytes) * (Seconds(since_start - a.at) / Seconds(b.at - a.at));
-    }
+  const auto next = std::ranges::upper_bound(points, since_start, {}, &MemoryPoint::at);
+  if (next != points.end()) {
+    const MemoryPoint& a = *(next - 1);
+    return a.bytes +
+           (next->bytes - a.bytes) * (Seconds(since_start - a.at) / Seconds(next->at - a.at));
   }
   return points.back().bytes;
 }
