@@ -87,6 +87,7 @@ Result<void> RunAgent(AgentOptions options) {
   options.supervisor.clock = &clock;
   options.supervisor.on_bad_input = [&bad_input](const Error& error) { bad_input.Set(error); };
   Supervisor supervisor(std::move(options.supervisor));
+  options.server.root = *root;
   const Result<std::unique_ptr<Server>> server = Server::Start(options.server, supervisor, clock);
   if (!server) return Fail(ErrorCode::kMalformed, server.error().what);
   supervisor.Start();

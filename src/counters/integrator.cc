@@ -289,6 +289,10 @@ void CopyTotals(const GpuState& state, Gpu& gpu) {
   readings.observed_seconds_total =
       state.observed.Get(readings.up ? Missing::kGpuLost : readings.up.missing());
   gpu.xids = state.xids;
+  double events = 0;
+  for (const XidCount& xid : state.xids) events += static_cast<double>(xid.count);
+  const bool known = readings.observed_seconds_total.has_value() || events > 0;
+  readings.xid_events_total = known ? Reading(events) : readings.observed_seconds_total;
   if (state.last_xid) {
     readings.last_xid = static_cast<double>(*state.last_xid);
     readings.last_xid_timestamp_seconds = Seconds(state.last_xid_time.time_since_epoch());

@@ -368,6 +368,15 @@ TEST_F(IntegratorTest, XidsAreCountedByCodeOnTheirGpu) {
   EXPECT_EQ(gpu.readings.last_xid, Reading(79.0));
   EXPECT_EQ(gpu.readings.last_xid_timestamp_seconds, Reading(1'700'000'123.0));
   EXPECT_EQ(snapshot_.gpus[1].readings.last_xid, Reading(13.0));
+  EXPECT_EQ(gpu.readings.xid_events_total, Reading(3.0));
+  EXPECT_EQ(snapshot_.gpus[1].readings.xid_events_total, Reading(1.0));
+}
+
+TEST_F(IntegratorTest, XidEventsStartAtZeroOnceTheGpuWasReached) {
+  EXPECT_EQ(Apply(seconds(0), MakeGpu()).xid_events_total, Reading(0.0));
+  Gpu lost = MakeGpu("GPU-lost");
+  lost.readings.up = 0;
+  EXPECT_EQ(Apply(seconds(1), lost).xid_events_total, Reading(Missing::kGpuLost));
 }
 
 TEST_F(IntegratorTest, XidsStayCountedAndTheLastOneIsAbsentWhenThereWasNone) {
