@@ -21,8 +21,8 @@ struct CommandContext {
   int exit_code = kExitOk;
 };
 
-// Prints `gpuassay COMMAND: message` as one line to standard error; returns the exit code for the error:
-// kExitBadInput for kMalformed, kExitFailure for the rest.
+// Prints `gpuassay COMMAND: message` as one line to standard error; returns the exit code for the
+// error: kExitBadInput for kMalformed, kExitFailure for the rest.
 int ReportError(std::string_view command, const Error& error);
 
 // In the order of the help text; main.cc calls them all.
