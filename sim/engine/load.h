@@ -10,8 +10,8 @@
 namespace gpuassay::sim {
 
 // The driver looks at the GPU this often inside its sample window; an instant counts as busy when
-// a kernel ran at any time since the one before. Makes 1 us kernels at 1000/s read as 86 %.
-inline constexpr double kSamplerSeconds = 0.002;
+// a kernel ran at any time since the one before. Makes 1 us kernels at 1000/s read as 87 %.
+inline constexpr double kSamplerSeconds = 0.00204;
 
 // Means over a tick. Ratios of the device or MIG instance; bytes per second.
 enum LoadIndex : std::size_t {
