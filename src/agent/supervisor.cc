@@ -52,7 +52,7 @@ Supervisor::Supervisor(SupervisorOptions options)
       integrator_(options_.worker.interval) {
   Check(options_.clock != nullptr, "supervisor without a clock");
   Check(wake_fd_ >= 0, "no file descriptor left for an eventfd");
-  latest_ = EmptySnapshot(options_);
+  latest_.Set(EmptySnapshot(options_));
 }
 
 Supervisor::~Supervisor() {
@@ -222,7 +222,7 @@ void Supervisor::TakeSnapshot(std::string_view payload) {
   published_stale_ = false;
   last_reading_at_ = now;
   last_reading_ = std::make_shared<const Snapshot>(std::move(*decoded));
-  latest_ = last_reading_;
+  latest_.Set(last_reading_);
 }
 
 // The stream is at its end: the worker has ended or is about to.
@@ -329,7 +329,7 @@ void Supervisor::PublishTrouble(SteadyTime now) {
   status.readings.worker_starts_total = static_cast<double>(starts_);
   snapshot->events.clear();
   if (stale) MarkReadingsMissing(*snapshot, status.missing);
-  latest_ = SnapshotPtr(std::move(snapshot));
+  latest_.Set(std::move(snapshot));
 }
 
 }  // namespace gpuassay

@@ -36,6 +36,24 @@ struct SupervisorOptions {
   std::function<void(const Error&)> on_bad_input;
 };
 
+// The newest snapshot; thread-safe. Not std::atomic<std::shared_ptr>: in libstdc++ 12 its load()
+// gives the lock back without ordering, a race that ThreadSanitizer reports.
+class NewestSnapshot {
+ public:
+  SnapshotPtr Get() const {
+    const std::lock_guard lock(mutex_);
+    return snapshot_;
+  }
+  void Set(SnapshotPtr snapshot) {
+    const std::lock_guard lock(mutex_);
+    snapshot_.swap(snapshot);  // the former one is freed after the lock, with the parameter
+  }
+
+ private:
+  mutable std::mutex mutex_;  // guards snapshot_
+  SnapshotPtr snapshot_;
+};
+
 // Thread-safe. One thread of its own does all the work.
 class Supervisor final : public LiveState {
  public:
@@ -47,7 +65,7 @@ class Supervisor final : public LiveState {
   void Release();
   void Resume();
 
-  SnapshotPtr Latest() const override { return latest_.load(); }
+  SnapshotPtr Latest() const override { return latest_.Get(); }
   std::string NotReadyReason() const override;
 
  private:
@@ -71,7 +89,7 @@ class Supervisor final : public LiveState {
   std::string CallUnderWay() const;
 
   SupervisorOptions options_;
-  std::atomic<SnapshotPtr> latest_;
+  NewestSnapshot latest_;
   std::atomic<Request> request_ = Request::kNone;
   int wake_fd_ = -1;
 
