@@ -88,6 +88,19 @@ std::string MigLabels(std::string labels, const MigIdentity& identity) {
   return labels;
 }
 
+// In this order, each only when known. A container that has no name yet goes by its id.
+void AppendOwner(std::string& labels, const ProcessOwner& owner) {
+  if (const auto& container = owner.container) {
+    AppendIfKnown(labels, "container", container->name.empty() ? container->id : container->name);
+  }
+  if (owner.pod) {
+    AppendIfKnown(labels, "pod", owner.pod->name);
+    AppendIfKnown(labels, "namespace", owner.pod->namespace_name);
+  }
+  if (owner.job) AppendIfKnown(labels, "job", owner.job->id);
+  AppendIfKnown(labels, "user", owner.user);
+}
+
 std::string ProcessLabels(std::string labels, const GpuProcess& process) {
   AppendLabel(labels, "pid", std::uint64_t{process.pid});
   if (!process.name.empty()) AppendLabel(labels, "process", process.name, kProcessNameBytesMax);
@@ -98,6 +111,7 @@ std::string ProcessLabels(std::string labels, const GpuProcess& process) {
   if (process.compute_instance_id) {
     AppendLabel(labels, "compute_instance_id", std::uint64_t{*process.compute_instance_id});
   }
+  AppendOwner(labels, process.owner);
   return labels;
 }
 

@@ -234,6 +234,58 @@ TEST(Exposition, ProcessesInMigModeTellTheirInstance) {
             "10\n");
 }
 
+TEST(Exposition, ProcessesTellTheirOwner) {
+  Snapshot snapshot = Bare();
+  snapshot.gpus[0].processes = {MakeProcess(1, 10.0)};
+  ProcessOwner& owner = snapshot.gpus[0].processes[0].owner;
+  owner.container = {"4f5c", "main", "containerd"};
+  owner.pod = {"team-a", "train-0", "0d5e5b4a"};
+  owner.job = {"PyTorchJob", "train", ""};
+  owner.user = "alice";
+  owner.systemd_unit = "kubelet.service";
+  EXPECT_EQ(Only(Render(snapshot), "gpuassay_process_memory_used_bytes"),
+            "gpuassay_process_memory_used_bytes{gpu=\"0\",uuid=\"GPU-a\",pid=\"1\","
+            "process=\"train\",type=\"compute\",container=\"main\",pod=\"train-0\","
+            "namespace=\"team-a\",job=\"train\",user=\"alice\"} 10\n");
+}
+
+TEST(Exposition, WhatIsUnknownOfAnOwnerIsNoLabel) {
+  Snapshot snapshot = Bare();
+  snapshot.gpus[0].processes = {MakeProcess(1, 10.0), MakeProcess(2, 20.0)};
+  snapshot.gpus[0].processes[0].owner.container = {"4f5c", "", ""};  // no name: its id
+  snapshot.gpus[0].processes[1].owner.pod = {"", "", "0d5e5b4a"};
+  snapshot.gpus[0].processes[1].owner.job.emplace();
+  EXPECT_EQ(Only(Render(snapshot), "gpuassay_process_memory_used_bytes"),
+            "gpuassay_process_memory_used_bytes{gpu=\"0\",uuid=\"GPU-a\",pid=\"1\","
+            "process=\"train\",type=\"compute\",container=\"4f5c\"} 10\n"
+            "gpuassay_process_memory_used_bytes{gpu=\"0\",uuid=\"GPU-a\",pid=\"2\","
+            "process=\"train\",type=\"compute\"} 20\n");
+}
+
+TEST(Exposition, AHostileOwnerStaysInsideItsLabels) {
+  Snapshot snapshot = Bare();
+  snapshot.gpus[0].processes = {MakeProcess(1, 10.0)};
+  ProcessOwner& owner = snapshot.gpus[0].processes[0].owner;
+  owner.container = {"", "a\"} 1\nb", ""};
+  owner.pod = {"n\\", "p\"", ""};
+  owner.job = {"", std::string(kOwnerTextBytesMax + 1, 'j'), ""};
+  owner.user = "u\xff";
+  EXPECT_EQ(Only(Render(snapshot), "gpuassay_process_memory_used_bytes"),
+            "gpuassay_process_memory_used_bytes{gpu=\"0\",uuid=\"GPU-a\",pid=\"1\","
+            "process=\"train\",type=\"compute\",container=\"a\\\"} 1\\nb\",pod=\"p\\\"\","
+            "namespace=\"n\\\\\",job=\"" +
+                std::string(256, 'j') + "\",user=\"u\xEF\xBF\xBD\"} 10\n");
+}
+
+// Their labels are those of dcgm-exporter.
+TEST(Exposition, SeriesWithNamesOfTheExporterDoNotChangeWithOwners) {
+  Snapshot snapshot = FullSnapshot(1, 2, 3);
+  const std::string without = Only(Render(snapshot, DcgmNames::k48), "DCGM");
+  EXPECT_NE(without, "");
+  for (GpuProcess& process : snapshot.gpus[0].processes) process.owner.user = "alice";
+  EXPECT_EQ(Only(Render(snapshot, DcgmNames::k48), "DCGM"), without);
+}
+
 TEST(Exposition, NamesOfTheExporterAreParsed) {
   EXPECT_EQ(ParseDcgmNames("4.8"), DcgmNames::k48);
   EXPECT_EQ(ParseDcgmNames("4.9"), DcgmNames::k49);

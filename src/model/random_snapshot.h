@@ -65,6 +65,15 @@ class RandomSnapshots {
     Fill(source.readings);
     return source;
   }
+  ProcessOwner NextOwner() {
+    ProcessOwner owner;
+    if (Below(2) == 0) owner.container = {Text(), Text(), Text()};
+    if (Below(2) == 0) owner.pod = {Text(), Text(), Text()};
+    if (Below(2) == 0) owner.job = {Text(), Text(), Text()};
+    if (Below(2) == 0) owner.user = Text();
+    if (Below(2) == 0) owner.systemd_unit = Text();
+    return owner;
+  }
   Gpu NextGpu() {
     Gpu gpu;
     gpu.identity = {Number(), Text(), Text(), Text(), Text(), Text(), Text(), Id()};
@@ -84,6 +93,8 @@ class RandomSnapshots {
       process.gpu_instance_id = Id();
       process.compute_instance_id = Id();
       process.name = Text();
+      if (Below(2) == 0) process.start_after_boot = Duration(Below(std::uint64_t{1} << 51));
+      process.owner = NextOwner();
       Fill(process.readings);
     }
     gpu.processes_dropped = Number() / 2;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "model/identity.h"
 #include "model/reading.h"
 
 namespace gpuassay {
@@ -44,36 +45,9 @@ struct SourceReadings {
 #include "model/metrics.def"
 };
 
-struct NodeIdentity {
-  std::string hostname;
-  std::string driver_version;  // "570.86.15"; empty when unknown
-  std::string nvml_version;    // "12.570.86.15"
-  std::string cuda_version;    // highest CUDA version of the driver, "12.8"
-};
-
-// How a GPU is called. Texts are empty when the driver does not tell them.
-struct GpuIdentity {
-  std::uint32_t index = 0;  // NVML order, which is PCI order, not CUDA order
-  std::string uuid;         // "GPU-..."
-  std::string pci_bus_id;   // NVML form, "00000000:1A:00.0"
-  std::string name;         // "NVIDIA H100 80GB HBM3"
-  std::string serial;
-  std::string vbios_version;
-  std::string architecture;                   // "Hopper"
-  std::optional<std::uint32_t> minor_number;  // N of /dev/nvidiaN
-};
-
 struct NvLink {
   std::uint32_t link = 0;
   LinkReadings readings;
-};
-
-struct MigIdentity {
-  std::uint32_t index = 0;  // MIG device index on its GPU
-  std::uint32_t gpu_instance_id = 0;
-  std::uint32_t compute_instance_id = 0;
-  std::string uuid;     // "MIG-..."
-  std::string profile;  // "1g.10gb"
 };
 
 struct MigInstance {
@@ -81,22 +55,18 @@ struct MigInstance {
   MigReadings readings;
 };
 
-enum class ProcessType : std::uint8_t {
-  kCompute = 0,
-  kGraphics = 1,
-  kComputeAndGraphics = 2,
-  kMps = 3
-};
-std::string_view ProcessTypeName(
-    ProcessType type);  // "compute", "graphics", "compute+graphics", "mps"
-
-// One process on one GPU. The owner (container, pod, job, user) is joined by attribution/.
+// One process on one GPU. What the driver does not know of it (start, owner) is joined by
+// attribution/.
 struct GpuProcess {
   std::uint32_t pid = 0;  // in the host's PID namespace
   ProcessType type = ProcessType::kCompute;
   std::optional<std::uint32_t> gpu_instance_id;  // in MIG mode
   std::optional<std::uint32_t> compute_instance_id;
   std::string name;  // executable name; empty when it could not be read
+  // Between the boot of the host and the start of the process, exact to a clock tick (10 ms): field
+  // 22 of /proc/PID/stat. A PID with another start is another process.
+  std::optional<Duration> start_after_boot;
+  ProcessOwner owner;
   ProcessReadings readings;
 };
 

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <concepts>
+#include <initializer_list>
 
 #include "model/catalogue.h"
 
@@ -23,9 +24,19 @@ constexpr std::size_t kSourceBytesMin = 2 + 1 + 2 + 1;
 constexpr std::size_t kGpuBytesMin = 4 + 6 * 2 + 1 + 4 * 4;
 constexpr std::size_t kLinkBytesMin = 4;
 constexpr std::size_t kMigBytesMin = 3 * 4 + 2 * 2;
-constexpr std::size_t kProcessBytesMin = 4 + 1 + 1 + 1 + 2;
+constexpr std::size_t kProcessBytesMin = 4 + 1 + 1 + 1 + 2 + 1;
 constexpr std::size_t kXidBytesMin = 4 + 8;
 constexpr std::size_t kEventBytesMin = 8 + 1 + 2 + 8 + 1;
+
+// What of a process is known beside the driver's own, one bit each: most processes on a node
+// without attribution cost one byte.
+constexpr std::uint8_t kHasStart = 1 << 0;
+constexpr std::uint8_t kHasContainer = 1 << 1;
+constexpr std::uint8_t kHasPod = 1 << 2;
+constexpr std::uint8_t kHasJob = 1 << 3;
+constexpr std::uint8_t kHasUser = 1 << 4;
+constexpr std::uint8_t kHasSystemdUnit = 1 << 5;
+constexpr std::uint8_t kHasAll = (1 << 6) - 1;
 
 constexpr std::size_t BitmapBytes(std::size_t fields) { return (fields + 7) / 8; }
 
@@ -49,8 +60,8 @@ class Writer {
   void PutTime(Duration since_origin) {
     Put(std::bit_cast<std::uint64_t>(std::int64_t{since_origin.count()}));
   }
-  void PutText(std::string_view text) {
-    text = text.substr(0, kTextBytesMax);
+  void PutText(std::string_view text, std::size_t bytes_max = kTextBytesMax) {
+    text = text.substr(0, bytes_max);
     Put(static_cast<std::uint16_t>(text.size()));
     out_.append(text);
   }
@@ -110,12 +121,40 @@ void PutMig(const MigInstance& mig, Writer& writer) {
   writer.PutReadings(mig.readings);
 }
 
+void PutOwnerTexts(std::initializer_list<std::string_view> texts, Writer& writer) {
+  for (const std::string_view text : texts) writer.PutText(text, kOwnerTextBytesMax);
+}
+
+// First what is there, then each of it in this order.
+void PutStartAndOwner(const GpuProcess& process, Writer& writer) {
+  const ProcessOwner& owner = process.owner;
+  unsigned present = 0;
+  if (process.start_after_boot) present |= kHasStart;
+  if (owner.container) present |= kHasContainer;
+  if (owner.pod) present |= kHasPod;
+  if (owner.job) present |= kHasJob;
+  if (!owner.user.empty()) present |= kHasUser;
+  if (!owner.systemd_unit.empty()) present |= kHasSystemdUnit;
+  writer.Put(static_cast<std::uint8_t>(present));
+  if (process.start_after_boot) writer.PutTime(*process.start_after_boot);
+  if (const auto& container = owner.container) {
+    PutOwnerTexts({container->id, container->name, container->runtime}, writer);
+  }
+  if (const auto& pod = owner.pod) {
+    PutOwnerTexts({pod->namespace_name, pod->name, pod->uid}, writer);
+  }
+  if (const auto& job = owner.job) PutOwnerTexts({job->kind, job->id, job->step}, writer);
+  if (!owner.user.empty()) PutOwnerTexts({owner.user}, writer);
+  if (!owner.systemd_unit.empty()) PutOwnerTexts({owner.systemd_unit}, writer);
+}
+
 void PutProcess(const GpuProcess& process, Writer& writer) {
   writer.Put(process.pid);
   writer.Put(static_cast<std::uint8_t>(process.type));
   writer.PutOptional(process.gpu_instance_id);
   writer.PutOptional(process.compute_instance_id);
   writer.PutText(process.name);
+  PutStartAndOwner(process, writer);
   writer.PutReadings(process.readings);
 }
 
@@ -184,11 +223,11 @@ class Reader {
   Duration GetTime(const char* what) {
     return Duration(std::bit_cast<std::int64_t>(Get<std::uint64_t>(what)));
   }
-  std::string GetText(const char* what) {
+  std::string GetText(const char* what, std::size_t bytes_max = kTextBytesMax) {
     const std::size_t start = position_;
     const std::size_t size = Get<std::uint16_t>(what);
-    if (size > kTextBytesMax) {
-      FailAt(start, fmt::format("{}: {} bytes, at most {} are allowed", what, size, kTextBytesMax));
+    if (size > bytes_max) {
+      FailAt(start, fmt::format("{}: {} bytes, at most {} are allowed", what, size, bytes_max));
       return {};
     }
     const char* const at = Take(size, what);
@@ -293,12 +332,42 @@ void GetMig(Reader& reader, const FieldCounts& fields, MigInstance& mig) {
   reader.GetReadings(fields.mig, "MIG readings", mig.readings);
 }
 
+// `present`: the bits that the writer put before them.
+void GetOwner(Reader& reader, unsigned present, ProcessOwner& owner) {
+  const auto text = [&reader](const char* what) {
+    return reader.GetText(what, kOwnerTextBytesMax);
+  };
+  if ((present & kHasContainer) != 0) {
+    ContainerIdentity& container = owner.container.emplace();
+    container.id = text("container id");
+    container.name = text("container name");
+    container.runtime = text("container runtime");
+  }
+  if ((present & kHasPod) != 0) {
+    PodIdentity& pod = owner.pod.emplace();
+    pod.namespace_name = text("namespace");
+    pod.name = text("pod name");
+    pod.uid = text("pod UID");
+  }
+  if ((present & kHasJob) != 0) {
+    JobIdentity& job = owner.job.emplace();
+    job.kind = text("job kind");
+    job.id = text("job id");
+    job.step = text("job step");
+  }
+  if ((present & kHasUser) != 0) owner.user = text("user");
+  if ((present & kHasSystemdUnit) != 0) owner.systemd_unit = text("systemd unit");
+}
+
 void GetProcess(Reader& reader, const FieldCounts& fields, GpuProcess& process) {
   process.pid = reader.Get<std::uint32_t>("PID");
   process.type = static_cast<ProcessType>(reader.GetAtMost(kLastProcessType, "process type"));
   process.gpu_instance_id = reader.GetOptional("GPU instance id of a process");
   process.compute_instance_id = reader.GetOptional("compute instance id of a process");
   process.name = reader.GetText("process name");
+  const unsigned present = reader.GetAtMost(kHasAll, "owner bits of a process");
+  if ((present & kHasStart) != 0) process.start_after_boot = reader.GetTime("process start");
+  GetOwner(reader, present, process.owner);
   reader.GetReadings(fields.process, "process readings", process.readings);
 }
 

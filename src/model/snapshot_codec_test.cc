@@ -58,6 +58,11 @@ TEST(SnapshotCodec, RoundTripsTwoHundredRandomSnapshots) {
         ASSERT_EQ(decoded->gpus[g].readings.*member, snapshot.gpus[g].readings.*member);
       }
       ASSERT_EQ(decoded->gpus[g].processes.size(), snapshot.gpus[g].processes.size());
+      for (std::size_t p = 0; p < snapshot.gpus[g].processes.size(); ++p) {
+        const GpuProcess& process = snapshot.gpus[g].processes[p];
+        ASSERT_EQ(decoded->gpus[g].processes[p].owner, process.owner);
+        ASSERT_EQ(decoded->gpus[g].processes[p].start_after_boot, process.start_after_boot);
+      }
     }
   }
 }
@@ -74,7 +79,7 @@ TEST(SnapshotCodec, KeepsEveryMemberOfEventsSourcesProcessesAndInstances) {
   gpu.identity = {7, "GPU-2", "00000000:1A:00.0", "NVIDIA H100", "165", "96.00", "Hopper", 7};
   gpu.links.push_back({17, {}});
   gpu.mig.push_back({{1, 9, 0, "MIG-1", "1g.10gb"}, {}});
-  gpu.processes.push_back({4242, ProcessType::kMps, 9, 0, "python", {}});
+  gpu.processes.push_back({4242, ProcessType::kMps, 9, 0, "python", {}, {}, {}});
   gpu.processes_dropped = 3;
   gpu.xids.push_back({79, 2});
 
@@ -100,10 +105,118 @@ TEST(SnapshotCodec, KeepsEveryMemberOfEventsSourcesProcessesAndInstances) {
   EXPECT_EQ(read->gpus[0].xids[0].count, 2u);
 }
 
-TEST(SnapshotCodec, EveryTruncationIsAnErrorThatNamesAByte) {
-  RandomSnapshots random(7);
+GpuProcess OwnedProcess() {
+  GpuProcess process;
+  process.pid = 4242;
+  process.start_after_boot = Duration(1'234'560'000);
+  process.owner.container = {"4f5c", "main", "containerd"};
+  process.owner.pod = {"team-a", "train-0", "0d5e5b4a"};
+  process.owner.job = {"slurm", "4711_3", "batch"};
+  process.owner.user = "alice";
+  process.owner.systemd_unit = "train.service";
+  return process;
+}
+
+TEST(SnapshotCodec, KeepsStartAndOwnerOfAProcess) {
+  Snapshot snapshot = OneGpu();
+  snapshot.gpus[0].processes = {OwnedProcess(), {}};
+  const auto read = DecodeSnapshot(Encoded(snapshot));
+  ASSERT_TRUE(read) << read.error().what;
+  const GpuProcess& process = read->gpus[0].processes[0];
+  EXPECT_EQ(process.start_after_boot, Duration(1'234'560'000));
+  EXPECT_EQ(process.owner.container, (ContainerIdentity{"4f5c", "main", "containerd"}));
+  EXPECT_EQ(process.owner.pod, (PodIdentity{"team-a", "train-0", "0d5e5b4a"}));
+  EXPECT_EQ(process.owner.job, (JobIdentity{"slurm", "4711_3", "batch"}));
+  EXPECT_EQ(process.owner.user, "alice");
+  EXPECT_EQ(process.owner.systemd_unit, "train.service");
+  EXPECT_EQ(read->gpus[0].processes[1].start_after_boot, std::nullopt);
+  EXPECT_EQ(read->gpus[0].processes[1].owner, ProcessOwner{});
+}
+
+TEST(SnapshotCodec, KeepsEachPartOfAnOwnerThatIsKnownAlone) {
+  const GpuProcess all = OwnedProcess();
+  for (int part = 0; part < 6; ++part) {
+    Snapshot snapshot = OneGpu();
+    GpuProcess& process = snapshot.gpus[0].processes.emplace_back();
+    if (part == 0) process.start_after_boot = all.start_after_boot;
+    if (part == 1) process.owner.container = all.owner.container;
+    if (part == 2) process.owner.pod = all.owner.pod;
+    if (part == 3) process.owner.job = all.owner.job;
+    if (part == 4) process.owner.user = all.owner.user;
+    if (part == 5) process.owner.systemd_unit = all.owner.systemd_unit;
+    const auto read = DecodeSnapshot(Encoded(snapshot));
+    ASSERT_TRUE(read) << read.error().what;
+    EXPECT_EQ(read->gpus[0].processes[0].owner, process.owner) << part;
+    EXPECT_EQ(read->gpus[0].processes[0].start_after_boot, process.start_after_boot) << part;
+  }
+}
+
+// Bytes of the encoded form that this process adds to a GPU without any.
+std::size_t BytesOf(const GpuProcess& process) {
+  Snapshot snapshot = OneGpu();
+  const std::size_t without = Encoded(snapshot).size();
+  snapshot.gpus[0].processes = {process};
+  return Encoded(snapshot).size() - without;
+}
+
+TEST(SnapshotCodec, AProcessWithoutOwnerCostsOneByteForIt) {
+  const std::size_t fields = MetricsOf(MetricScope::kProcess).size();
+  const std::size_t readings = (fields + 7) / 8 + fields;  // all missing
+  // PID, type, two ids that are absent, a name without bytes, the byte.
+  EXPECT_EQ(BytesOf({}), 4 + 1 + 1 + 1 + 2 + 1 + readings);
+  GpuProcess process;
+  process.owner.user = "alice";
+  EXPECT_EQ(BytesOf(process), BytesOf({}) + 2 + 5);
+}
+
+// Where the bits of the only process stand: before its readings and the end of the snapshot.
+std::size_t OwnerBitsAt(const std::string& bytes) {
+  const std::size_t fields = MetricsOf(MetricScope::kProcess).size();
+  const std::size_t behind = 4 * 4;  // dropped processes, Xids; events, functions
+  return bytes.size() - behind - (fields + 7) / 8 - fields - 1;
+}
+
+TEST(SnapshotCodec, PartsOfAnOwnerThatNobodyKnowsAreAnError) {
+  Snapshot snapshot = OneGpu();
+  snapshot.gpus[0].processes.resize(1);
+  std::string bytes = Encoded(snapshot);
+  const std::size_t at = OwnerBitsAt(bytes);
+  bytes[at] = 0x40;
+  const auto decoded = DecodeSnapshot(bytes);
+  ASSERT_FALSE(decoded);
+  EXPECT_EQ(decoded.error().what, "snapshot: byte " + std::to_string(at) +
+                                      ": owner bits of a process 64, at most 63 is known");
+}
+
+TEST(SnapshotCodec, ATextOfAnOwnerIsCutAtItsBoundAndALongerOneIsRefused) {
+  Snapshot snapshot = OneGpu();
+  snapshot.gpus[0].processes.resize(1);
+  const std::size_t at = OwnerBitsAt(Encoded(snapshot)) + 1;  // a length stands behind the bits
+  ProcessOwner& owner = snapshot.gpus[0].processes[0].owner;
+  owner.user = std::string(kOwnerTextBytesMax + 1, 'u');
+  std::string bytes = Encoded(snapshot);
+  auto decoded = DecodeSnapshot(bytes);
+  ASSERT_TRUE(decoded) << decoded.error().what;
+  EXPECT_EQ(decoded->gpus[0].processes[0].owner.user, std::string(256, 'u'));
+
+  bytes[at] = 1;  // 257, a byte that stands behind is taken for the text
+  decoded = DecodeSnapshot(bytes);
+  ASSERT_FALSE(decoded);
+  EXPECT_EQ(decoded.error().what,
+            "snapshot: byte " + std::to_string(at) + ": user: 257 bytes, at most 256 are allowed");
+}
+
+// Two GPUs, and a process of which everything is known.
+Snapshot RandomSnapshotWithOwners(std::uint64_t seed) {
+  RandomSnapshots random(seed);
   Snapshot snapshot;
   while (snapshot.gpus.size() < 2) snapshot = random.Next();
+  snapshot.gpus[0].processes.push_back(OwnedProcess());
+  return snapshot;
+}
+
+TEST(SnapshotCodec, EveryTruncationIsAnErrorThatNamesAByte) {
+  const Snapshot snapshot = RandomSnapshotWithOwners(7);
   const std::string bytes = Encoded(snapshot);
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     const auto decoded = DecodeSnapshot(std::string_view(bytes).substr(0, size));
@@ -114,9 +227,7 @@ TEST(SnapshotCodec, EveryTruncationIsAnErrorThatNamesAByte) {
 }
 
 TEST(SnapshotCodec, EveryFlippedByteIsReadOrRefusedWithoutACrash) {
-  RandomSnapshots random(11);
-  Snapshot snapshot;
-  while (snapshot.gpus.size() < 2) snapshot = random.Next();
+  const Snapshot snapshot = RandomSnapshotWithOwners(11);
   const std::string bytes = Encoded(snapshot);
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     std::string damaged = bytes;

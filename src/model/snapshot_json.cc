@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "model/catalogue.h"
 
@@ -73,6 +75,37 @@ Json MigObject(const MigInstance& mig) {
   return object;
 }
 
+// A key for each text that is not empty.
+Json KnownTexts(std::initializer_list<std::pair<const char*, std::string_view>> texts) {
+  Json object = Json::object();
+  for (const auto& [key, text] : texts) {
+    if (!text.empty()) object[key] = std::string(text);
+  }
+  return object;
+}
+
+// Only what is known: most of it is absent on most nodes.
+Json OwnerObject(const ProcessOwner& owner) {
+  Json object = Json::object();
+  const auto add = [&object](const char* key, Json part) {
+    if (!part.empty()) object[key] = std::move(part);
+  };
+  if (const auto& container = owner.container) {
+    add("container",
+        KnownTexts(
+            {{"id", container->id}, {"name", container->name}, {"runtime", container->runtime}}));
+  }
+  if (const auto& pod = owner.pod) {
+    add("pod",
+        KnownTexts({{"namespace", pod->namespace_name}, {"name", pod->name}, {"uid", pod->uid}}));
+  }
+  if (const auto& job = owner.job) {
+    add("job", KnownTexts({{"kind", job->kind}, {"id", job->id}, {"step", job->step}}));
+  }
+  object.update(KnownTexts({{"user", owner.user}, {"systemd_unit", owner.systemd_unit}}));
+  return object;
+}
+
 Json ProcessObject(const GpuProcess& process) {
   Json object;
   object["pid"] = process.pid;
@@ -80,6 +113,10 @@ Json ProcessObject(const GpuProcess& process) {
   object["name"] = Text(process.name);
   object["gpu_instance_id"] = Optional(process.gpu_instance_id);
   object["compute_instance_id"] = Optional(process.compute_instance_id);
+  object["start_after_boot_seconds"] =
+      process.start_after_boot ? Number(Seconds(*process.start_after_boot)) : Json(nullptr);
+  Json owner = OwnerObject(process.owner);
+  if (!owner.empty()) object["owner"] = std::move(owner);
   AddReadings(MetricScope::kProcess, process.readings, object);
   return object;
 }

@@ -52,7 +52,7 @@ TEST(SnapshotJson, ProcessesEventsAndXidsAreReadable) {
   snapshot.events.push_back(
       {WallTime(std::chrono::milliseconds(1767225600123)), EventKind::kXid, "GPU-1", 79, {}});
   Gpu& gpu = snapshot.gpus.emplace_back();
-  gpu.processes.push_back({4242, ProcessType::kComputeAndGraphics, 9, {}, "python", {}});
+  gpu.processes.push_back({4242, ProcessType::kComputeAndGraphics, 9, {}, "python", {}, {}, {}});
   gpu.xids.push_back({79, 2});
   const Json json = Json::parse(SnapshotJson(snapshot));
   EXPECT_EQ(json["events"].dump(),
@@ -61,6 +61,44 @@ TEST(SnapshotJson, ProcessesEventsAndXidsAreReadable) {
   EXPECT_EQ(json["gpus"][0]["xids"].dump(), R"([{"xid":79,"count":2}])");
   EXPECT_EQ(json["gpus"][0]["processes"][0]["type"], "compute+graphics");
   EXPECT_EQ(json["gpus"][0]["processes"][0]["gpu_instance_id"], 9);
+}
+
+// The JSON of one process of which only this is known.
+Json ProcessJson(const std::optional<Duration>& start_after_boot, const ProcessOwner& owner) {
+  Snapshot snapshot;
+  GpuProcess& process = snapshot.gpus.emplace_back().processes.emplace_back();
+  process.start_after_boot = start_after_boot;
+  process.owner = owner;
+  return Json::parse(SnapshotJson(snapshot))["gpus"][0]["processes"][0];
+}
+
+TEST(SnapshotJson, AnOwnerTellsAllThatIsKnown) {
+  ProcessOwner owner;
+  owner.container = {"4f5c", "main", "containerd"};
+  owner.pod = {"team-a", "train-0", "0d5e5b4a"};
+  owner.job = {"slurm", "4711_3", "batch"};
+  owner.user = "al\"ice";
+  owner.systemd_unit = "train.service";
+  const Json process = ProcessJson(Duration(1'234'560'000), owner);
+  EXPECT_EQ(process["start_after_boot_seconds"].dump(), "1234.56");
+  EXPECT_EQ(process["owner"].dump(),
+            R"({"container":{"id":"4f5c","name":"main","runtime":"containerd"},)"
+            R"("pod":{"namespace":"team-a","name":"train-0","uid":"0d5e5b4a"},)"
+            R"("job":{"kind":"slurm","id":"4711_3","step":"batch"},)"
+            R"("user":"al\"ice","systemd_unit":"train.service"})");
+}
+
+TEST(SnapshotJson, AnOwnerHasNoKeyForWhatIsUnknown) {
+  ProcessOwner owner;
+  owner.container = {"4f5c", "", ""};
+  owner.job.emplace();
+  const Json process = ProcessJson({}, owner);
+  EXPECT_EQ(process["owner"].dump(), R"({"container":{"id":"4f5c"}})");
+  EXPECT_TRUE(process["start_after_boot_seconds"].is_null());
+}
+
+TEST(SnapshotJson, AProcessWhoseOwnerNobodyKnowsHasNoSuchKey) {
+  EXPECT_FALSE(ProcessJson({}, {}).contains("owner"));
 }
 
 TEST(SnapshotJson, ASourcesReasonStandsOnlyBesideItsError) {
@@ -100,7 +138,8 @@ TEST(SnapshotJson, EveryFieldOfTheCatalogueIsAKeyOfItsOwn) {
   EXPECT_EQ(extra(json["gpus"][0], MetricScope::kGpu), 14u);
   EXPECT_EQ(extra(json["gpus"][0]["mig"][0], MetricScope::kMig), 6u);
   EXPECT_EQ(extra(json["gpus"][0]["processes"][0], MetricScope::kProcess),
-            5u + json["gpus"][0]["processes"][0].contains("missing"));
+            6u + json["gpus"][0]["processes"][0].contains("owner") +
+                json["gpus"][0]["processes"][0].contains("missing"));
 }
 
 TEST(TimeText, IsRfc3339WithMilliseconds) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 namespace gpuassay {
 namespace {
@@ -11,17 +12,50 @@ constexpr std::uint32_t kFirstPid = 1001;
 // An error text can hold paths, host names and UUIDs in any form; its reason stays.
 constexpr std::string_view kErrorStandIn = "error text left out of a neutral recording";
 
+// Words that everybody uses and that help to read a recording. Any other is a site's own: a patched
+// runtime or a custom resource can be called like the company.
+constexpr auto kPublicRuntimes = std::to_array<std::string_view>(
+    {"containerd", "cri-o", "docker", "podman", "apptainer", "enroot", "lxc"});
+constexpr auto kPublicJobKinds = std::to_array<std::string_view>(
+    {"slurm", "Job", "CronJob", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "JobSet",
+     "PyTorchJob", "MPIJob", "TFJob", "TrainJob", "RayCluster", "RayJob", "LeaderWorkerSet"});
+constexpr auto kPublicSteps = std::to_array<std::string_view>({"batch", "extern", "interactive"});
+constexpr auto kUnitSuffixes = std::to_array<std::string_view>({".service", ".scope", ".slice"});
+
+bool IsOneOf(std::span<const std::string_view> words, std::string_view text) {
+  return std::ranges::find(words, text) != words.end();
+}
+
+// Steps of Slurm are counted from 0.
+bool IsStepNumber(std::string_view text) {
+  constexpr std::size_t kDigitsMax = 5;  // longer numbers can be anything
+  return text.size() <= kDigitsMax &&
+         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::string_view UnitSuffix(std::string_view unit) {
+  for (const std::string_view suffix : kUnitSuffixes) {
+    if (unit.ends_with(suffix)) return suffix;
+  }
+  return {};
+}
+
 }  // namespace
 
-std::size_t Neutralizer::Names::Number(const std::string& original) {
-  return numbers_.try_emplace(original, numbers_.size() + 1).first->second;
+std::size_t Neutralizer::Number(Kind kind, const std::string& original) {
+  Numbers& numbers = numbers_[static_cast<std::size_t>(kind)];
+  return numbers.try_emplace(original, numbers.size() + 1).first->second;
+}
+
+void Neutralizer::Rename(Kind kind, std::string_view word, std::string& text) {
+  if (!text.empty()) text = fmt::format("{}-{}", word, Number(kind, text));
 }
 
 std::string Neutralizer::Uuid(const std::string& original) {
   if (original.empty()) return {};
   const bool instance = original.starts_with("MIG-");
-  const std::size_t number = instance ? instances_.Number(original) : gpus_.Number(original);
-  return fmt::format("{}-00000000-0000-0000-0000-{:012}", instance ? "MIG" : "GPU", number);
+  return fmt::format("{}-00000000-0000-0000-0000-{:012}", instance ? "MIG" : "GPU",
+                     Number(instance ? Kind::kMigInstance : Kind::kGpu, original));
 }
 
 std::uint32_t Neutralizer::Pid(std::uint32_t original) {
@@ -29,38 +63,66 @@ std::uint32_t Neutralizer::Pid(std::uint32_t original) {
   return pids_.try_emplace(original, next).first->second;
 }
 
+void Neutralizer::ApplyToOwner(ProcessOwner& owner) {
+  if (owner.container) {
+    std::string& id = owner.container->id;
+    if (!id.empty()) id = fmt::format("{:064}", Number(Kind::kContainerId, id));
+    Rename(Kind::kContainerName, "container", owner.container->name);
+    if (!IsOneOf(kPublicRuntimes, owner.container->runtime)) {
+      Rename(Kind::kRuntime, "runtime", owner.container->runtime);
+    }
+  }
+  if (owner.pod) {
+    Rename(Kind::kNamespace, "namespace", owner.pod->namespace_name);
+    Rename(Kind::kPod, "pod", owner.pod->name);
+    std::string& uid = owner.pod->uid;
+    if (!uid.empty()) {
+      uid = fmt::format("00000000-0000-0000-0000-{:012}", Number(Kind::kPodUid, uid));
+    }
+  }
+  if (owner.job) {
+    JobIdentity& job = *owner.job;
+    if (!IsOneOf(kPublicJobKinds, job.kind)) Rename(Kind::kJobKind, "kind", job.kind);
+    Rename(Kind::kJob, "job", job.id);
+    if (!IsOneOf(kPublicSteps, job.step) && !IsStepNumber(job.step)) {
+      Rename(Kind::kStep, "step", job.step);
+    }
+  }
+  Rename(Kind::kUser, "user", owner.user);
+  std::string& unit = owner.systemd_unit;
+  const std::string suffix(UnitSuffix(unit));
+  Rename(Kind::kSystemdUnit, "unit", unit);
+  unit += suffix;
+}
+
 void Neutralizer::ApplyToGpu(Gpu& gpu) {
   GpuIdentity& identity = gpu.identity;
   identity.uuid = Uuid(identity.uuid);
   if (!identity.serial.empty()) {
-    identity.serial = fmt::format("{:013}", serials_.Number(identity.serial));
+    identity.serial = fmt::format("{:013}", Number(Kind::kSerial, identity.serial));
   }
   if (!identity.pci_bus_id.empty()) {
-    const std::size_t number = addresses_.Number(identity.pci_bus_id);
+    const std::size_t number = Number(Kind::kPciAddress, identity.pci_bus_id);
     identity.pci_bus_id = fmt::format("{:08X}:{:02X}:00.0", number / 256, number % 256);
   }
   for (MigInstance& mig : gpu.mig) mig.identity.uuid = Uuid(mig.identity.uuid);
   for (GpuProcess& process : gpu.processes) {
     process.pid = Pid(process.pid);
-    if (!process.name.empty()) {
-      process.name = fmt::format("process-{}", processes_.Number(process.name));
-    }
+    Rename(Kind::kProcessName, "process", process.name);
+    ApplyToOwner(process.owner);
   }
   std::ranges::sort(gpu.processes, {}, &GpuProcess::pid);  // the snapshot's order
 }
 
 Result<void> Neutralizer::Apply(Snapshot& snapshot) {
-  if (!snapshot.node.hostname.empty()) {
-    snapshot.node.hostname = fmt::format("host-{}", hosts_.Number(snapshot.node.hostname));
-  }
+  Rename(Kind::kHost, "host", snapshot.node.hostname);
   for (SourceStatus& source : snapshot.sources) {
     if (!source.error.empty()) source.error = kErrorStandIn;
   }
   for (Gpu& gpu : snapshot.gpus) ApplyToGpu(gpu);
   for (DriverEvent& event : snapshot.events) event.gpu_uuid = Uuid(event.gpu_uuid);
-  const std::size_t most =
-      std::max({hosts_.size(), gpus_.size(), instances_.size(), serials_.size(), addresses_.size(),
-                processes_.size(), pids_.size()});
+  std::size_t most = pids_.size();
+  for (const Numbers& numbers : numbers_) most = std::max(most, numbers.size());
   if (most <= kStandInsMax) return {};
   return Fail(ErrorCode::kUnsupported,
               fmt::format("more than {} different PIDs, names or devices in one neutral recording",

@@ -2,9 +2,10 @@
 // others.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <map>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "base/result.h"
@@ -22,20 +23,38 @@ class Neutralizer {
   Result<void> Apply(Snapshot& snapshot);
 
  private:
-  class Names {
-   public:
-    std::size_t Number(const std::string& original);  // from 1
-    std::size_t size() const { return numbers_.size(); }
-
-   private:
-    std::unordered_map<std::string, std::size_t> numbers_;
+  // What is numbered separately.
+  enum class Kind : std::uint8_t {
+    kHost,
+    kGpu,
+    kMigInstance,
+    kSerial,
+    kPciAddress,
+    kProcessName,
+    kContainerId,
+    kContainerName,
+    kRuntime,
+    kNamespace,
+    kPod,
+    kPodUid,
+    kJobKind,
+    kJob,
+    kStep,
+    kUser,
+    kSystemdUnit,
+    kCount,
   };
+  using Numbers = std::unordered_map<std::string, std::size_t>;
 
+  std::size_t Number(Kind kind, const std::string& original);  // from 1
+  // Replaces a text that is known by `word`-N.
+  void Rename(Kind kind, std::string_view word, std::string& text);
   std::string Uuid(const std::string& original);
-  void ApplyToGpu(Gpu& gpu);
   std::uint32_t Pid(std::uint32_t original);
+  void ApplyToOwner(ProcessOwner& owner);
+  void ApplyToGpu(Gpu& gpu);
 
-  Names hosts_, gpus_, instances_, serials_, addresses_, processes_;
+  std::array<Numbers, static_cast<std::size_t>(Kind::kCount)> numbers_;
   std::unordered_map<std::uint32_t, std::uint32_t> pids_;
 };
 

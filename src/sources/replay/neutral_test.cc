@@ -28,7 +28,14 @@ Snapshot Site() {
     gpu.identity.serial = "165052200334" + std::to_string(index);
     gpu.identity.pci_bus_id = index == 0 ? "00000000:C7:00.0" : "00000000:CB:00.0";
     gpu.readings.power_watts = 100.0;
-    gpu.processes.push_back({kPid, ProcessType::kCompute, 9, 0, "train_secret.py", {}});
+    gpu.processes.push_back({kPid, ProcessType::kCompute, 9, 0, "train_secret.py", {}, {}, {}});
+    gpu.processes[0].start_after_boot = Duration(1'234'560'000);
+    ProcessOwner& owner = gpu.processes[0].owner;
+    owner.container = {"4f5c9d11" + std::string(56, 'e'), "orion-main", "orion-containerd"};
+    owner.pod = {"team-orion", "orion-train-0", "0d5e5b4a-8a55-4c0d-9c51-c0aa7ffe1234"};
+    owner.job = {"OrionJob", "orion-train", "orion-step"};
+    owner.user = "alice";
+    owner.systemd_unit = "orion-train.service";
   }
   snapshot.gpus[1].mig.push_back(
       {{0, 9, 0, "MIG-9f0c2d11-0d5e-5b4a-8a55-cc0de51c0aa7", "1g.10gb"}, {}});
@@ -59,6 +66,52 @@ TEST(Neutral, ReplacesWhatIdentifiesASiteByStandInsOfTheSameForm) {
   EXPECT_EQ(snapshot.time, WallTime(std::chrono::seconds(1767225600)));
 }
 
+TEST(Neutral, AnOwnerIsReplacedByStandInsOfTheSameForm) {
+  Snapshot snapshot = Site();
+  Neutralizer neutralizer;
+  ASSERT_TRUE(neutralizer.Apply(snapshot));
+  const GpuProcess& process = snapshot.gpus[0].processes[0];
+  EXPECT_EQ(process.start_after_boot, Duration(1'234'560'000));
+  EXPECT_EQ(process.owner.container,
+            (ContainerIdentity{"0000000000000000000000000000000000000000000000000000000000000001",
+                               "container-1", "runtime-1"}));
+  EXPECT_EQ(process.owner.pod,
+            (PodIdentity{"namespace-1", "pod-1", "00000000-0000-0000-0000-000000000001"}));
+  EXPECT_EQ(process.owner.job, (JobIdentity{"kind-1", "job-1", "step-1"}));
+  EXPECT_EQ(process.owner.user, "user-1");
+  EXPECT_EQ(process.owner.systemd_unit, "unit-1.service");
+  EXPECT_EQ(snapshot.gpus[1].processes[0].owner, process.owner);
+}
+
+TEST(Neutral, PublicWordsOfAnOwnerStay) {
+  Snapshot snapshot;
+  Gpu& gpu = snapshot.gpus.emplace_back();
+  for (std::uint32_t pid = 1; pid <= 3; ++pid) {
+    GpuProcess& process = gpu.processes.emplace_back();
+    process.pid = pid;
+    process.owner.container = {"", "", pid == 1 ? "cri-o" : "docker"};
+    process.owner.job = {pid == 1 ? "slurm" : "PyTorchJob", "",
+                         pid == 1 ? "batch" : (pid == 2 ? "17" : "123456")};
+  }
+  Neutralizer neutralizer;
+  ASSERT_TRUE(neutralizer.Apply(snapshot));
+  EXPECT_EQ(gpu.processes[0].owner.container, (ContainerIdentity{"", "", "cri-o"}));
+  EXPECT_EQ(gpu.processes[1].owner.container, (ContainerIdentity{"", "", "docker"}));
+  EXPECT_EQ(gpu.processes[0].owner.job, (JobIdentity{"slurm", "", "batch"}));
+  EXPECT_EQ(gpu.processes[1].owner.job, (JobIdentity{"PyTorchJob", "", "17"}));
+  EXPECT_EQ(gpu.processes[2].owner.job, (JobIdentity{"PyTorchJob", "", "step-1"}));
+}
+
+TEST(Neutral, TwoPodsOfOneNamespaceStayTwoPodsOfOneNamespace) {
+  Snapshot snapshot = Site();
+  snapshot.gpus[1].processes[0].owner.pod->name = "other";
+  Neutralizer neutralizer;
+  ASSERT_TRUE(neutralizer.Apply(snapshot));
+  EXPECT_EQ(snapshot.gpus[0].processes[0].owner.pod->name, "pod-1");
+  EXPECT_EQ(snapshot.gpus[1].processes[0].owner.pod->name, "pod-2");
+  EXPECT_EQ(snapshot.gpus[1].processes[0].owner.pod->namespace_name, "namespace-1");
+}
+
 TEST(Neutral, AnEventStillPointsToItsGpu) {
   Snapshot snapshot = Site();
   Neutralizer neutralizer;
@@ -70,7 +123,7 @@ TEST(Neutral, StandInsAreTheSameInEveryFrame) {
   Snapshot first = Site();
   Snapshot second = Site();
   std::swap(second.gpus[0], second.gpus[1]);
-  second.gpus[0].processes.push_back({17, ProcessType::kCompute, {}, {}, "other", {}});
+  second.gpus[0].processes.push_back({17, ProcessType::kCompute, {}, {}, "other", {}, {}, {}});
   Neutralizer neutralizer;
   ASSERT_TRUE(neutralizer.Apply(first));
   ASSERT_TRUE(neutralizer.Apply(second));
@@ -83,13 +136,23 @@ TEST(Neutral, StandInsAreTheSameInEveryFrame) {
 
 TEST(Neutral, WhatIsUnknownStaysUnknown) {
   Snapshot snapshot;
-  snapshot.gpus.emplace_back();
+  snapshot.gpus.emplace_back().processes.resize(2);
+  ProcessOwner& nameless = snapshot.gpus[0].processes[1].owner;
+  nameless.container.emplace();
+  nameless.pod.emplace();
+  nameless.job.emplace();
   Neutralizer neutralizer;
   ASSERT_TRUE(neutralizer.Apply(snapshot));
   EXPECT_EQ(snapshot.node.hostname, "");
   EXPECT_EQ(snapshot.gpus[0].identity.uuid, "");
   EXPECT_EQ(snapshot.gpus[0].identity.serial, "");
   EXPECT_EQ(snapshot.gpus[0].identity.pci_bus_id, "");
+  EXPECT_EQ(snapshot.gpus[0].processes[0].name, "");
+  EXPECT_EQ(snapshot.gpus[0].processes[0].start_after_boot, std::nullopt);
+  EXPECT_EQ(snapshot.gpus[0].processes[0].owner, ProcessOwner{});
+  EXPECT_EQ(snapshot.gpus[0].processes[1].owner.container, ContainerIdentity{});
+  EXPECT_EQ(snapshot.gpus[0].processes[1].owner.pod, PodIdentity{});
+  EXPECT_EQ(snapshot.gpus[0].processes[1].owner.job, JobIdentity{});
 }
 
 TEST(Neutral, MoreThan256GpusKeepUniqueAddresses) {
@@ -120,8 +183,9 @@ TEST(Neutral, ARecordingHoldsNoneOfTheOriginals) {
   std::string all;
   EncodeSnapshot(snapshot, all);
   all += SnapshotJson(snapshot);
-  for (const std::string original : {"gpu-node", "corp", "alice", "5a17b3c4", "16505220033",
-                                     "C7:00", "CB:00", "9f0c2d11", "secret", "2745931"}) {
+  for (const std::string original :
+       {"gpu-node", "corp", "alice", "5a17b3c4", "16505220033", "C7:00", "CB:00", "9f0c2d11",
+        "secret", "2745931", "4f5c9d11", "0d5e5b4a", "rion"}) {
     EXPECT_EQ(all.find(original), std::string::npos) << original;
   }
   const std::string pid_bytes = {'\x4b', '\xe6', '\x29', '\0'};
