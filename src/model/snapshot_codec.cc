@@ -28,8 +28,8 @@ constexpr std::size_t kProcessBytesMin = 4 + 1 + 1 + 1 + 2 + 1;
 constexpr std::size_t kXidBytesMin = 4 + 8;
 constexpr std::size_t kEventBytesMin = 8 + 1 + 2 + 8 + 1;
 
-// What of a process is known beside the driver's own, one bit each: most processes on a node
-// without attribution cost one byte.
+// Parts of a process that the driver does not tell, one bit each: where nobody adds them, they cost
+// one byte.
 constexpr std::uint8_t kHasStart = 1 << 0;
 constexpr std::uint8_t kHasContainer = 1 << 1;
 constexpr std::uint8_t kHasPod = 1 << 2;
