@@ -44,10 +44,10 @@ class ScriptWorker {
       gpu.readings.up = 1;
       gpu.readings.power_watts = watts;
     }
-    std::string payload;
-    EncodeSnapshot(snapshot, payload);
-    std::ofstream(directory_ + "/" + name, std::ios::binary)
-        << FrameHeader(FrameKind::kSnapshot, payload.size()) << payload;
+    std::string frame(kFrameHeaderBytes, '\0');
+    EncodeSnapshot(snapshot, frame);
+    FinishFrame(FrameKind::kSnapshot, frame);
+    std::ofstream(directory_ + "/" + name, std::ios::binary) << frame;
   }
   const std::string& directory() const { return directory_; }
 

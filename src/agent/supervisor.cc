@@ -140,7 +140,7 @@ void Supervisor::Act(SteadyTime now) {
 void Supervisor::StartWorker(SteadyTime now) {
   WorkerOptions options = options_.worker;
   options.gpus_to_skip = policy_.skipped_gpus();
-  frames_ = FrameReader();
+  frames_.Clear();
   policy_.OnStarted(now);
   ++starts_;
   Result<std::unique_ptr<WorkerProcess>> worker =
@@ -181,7 +181,7 @@ void Supervisor::TakeFrames() {
     Result<std::optional<Frame>> frame = frames_.Next();
     if (!frame) {
       LogError(fmt::format("driver worker {}: {}", worker_->pid(), frame.error().what));
-      frames_ = FrameReader();
+      frames_.Clear();
       open = false;
       worker_->Kill();
       break;

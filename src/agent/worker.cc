@@ -31,10 +31,6 @@ bool SendAll(int fd, std::string_view bytes) {
   return true;
 }
 
-bool SendFrame(int fd, FrameKind kind, std::string_view payload) {
-  return SendAll(fd, FrameHeader(kind, payload.size())) && SendAll(fd, payload);
-}
-
 // Waits until `until`; false when the supervisor is gone.
 bool WaitUntil(SteadyTime until, const Clock& clock, int frames_fd) {
   for (;;) {
@@ -57,18 +53,21 @@ CallWatch* MapWatch(int fd) {
 }
 
 int FailedToOpen(const Error& error, int frames_fd) {
-  SendFrame(frames_fd, FrameKind::kFailure, error.what);
+  std::string frame = std::string(kFrameHeaderBytes, '\0') + error.what;
+  FinishFrame(FrameKind::kFailure, frame);
+  SendAll(frames_fd, frame);
   return error.code == ErrorCode::kNotFound ? kWorkerNotFound : kWorkerBadInput;
 }
 
 int ReadUntilTheEnd(Source& source, const WorkerOptions& options, const Clock& clock) {
-  std::string payload;
+  std::string frame;
   SteadyTime next = clock.Steady();
   for (;;) {
     const Snapshot snapshot = source.Read();
-    payload.clear();
-    EncodeSnapshot(snapshot, payload);
-    if (!SendFrame(options.frames_fd, FrameKind::kSnapshot, payload)) return kWorkerEnded;
+    frame.assign(kFrameHeaderBytes, '\0');
+    EncodeSnapshot(snapshot, frame);
+    FinishFrame(FrameKind::kSnapshot, frame);
+    if (!SendAll(options.frames_fd, frame)) return kWorkerEnded;
     if (source.AtEnd()) return kWorkerEnded;  // this was the last
     if (source.NeedsNewProcess()) return kWorkerNeedsSuccessor;
     // A reading that took longer than the interval is not made up for: the grid goes on.

@@ -22,6 +22,8 @@ namespace {
 
 constexpr int kFramesFd = 3;
 constexpr int kWatchFd = 4;
+// A reading of eight GPUs fits.
+constexpr std::size_t kReceiveBytesMin = 65536;
 
 std::unexpected<Error> FailErrno(std::string_view what, int error_number) {
   return Fail(ErrorCode::kIo, fmt::format("cannot start the driver worker: {}: {}", what,
@@ -118,13 +120,14 @@ WorkerProcess::~WorkerProcess() {
 }
 
 bool WorkerProcess::Receive(FrameReader& reader) {
-  std::array<char, 65536> chunk;
   for (;;) {
-    const ssize_t got = recv(fd_, chunk.data(), chunk.size(), MSG_DONTWAIT);
+    const std::span<char> space = reader.Space(kReceiveBytesMin);
+    const ssize_t got = recv(fd_, space.data(), space.size(), MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno == EAGAIN;  // the same number as EWOULDBLOCK
+    if (got < 0) return errno == EAGAIN;  // on Linux also EWOULDBLOCK
     if (got == 0) return false;
-    reader.Append(std::string_view(chunk.data(), static_cast<std::size_t>(got)));
+    reader.Filled(static_cast<std::size_t>(got));
+    if (static_cast<std::size_t>(got) < space.size()) return true;  // that was all, for now
   }
 }
 

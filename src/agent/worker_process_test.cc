@@ -36,7 +36,8 @@ std::string Frames(WorkerProcess& worker) {
   for (;;) {
     Result<std::optional<Frame>> frame = reader.Next();
     if (!frame || !frame->has_value()) return text;
-    text += static_cast<char>((*frame)->kind) + (*frame)->payload + ";";
+    text += static_cast<char>((*frame)->kind);
+    text += std::string((*frame)->payload) + ";";
   }
 }
 

@@ -97,7 +97,7 @@ void AppendOwner(std::string& labels, const ProcessOwner& owner) {
     AppendIfKnown(labels, "pod", owner.pod->name);
     AppendIfKnown(labels, "namespace", owner.pod->namespace_name);
   }
-  if (owner.job) AppendIfKnown(labels, "job", owner.job->id);
+  if (owner.job) AppendIfKnown(labels, "job_id", owner.job->id);
   AppendIfKnown(labels, "user", owner.user);
 }
 

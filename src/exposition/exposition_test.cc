@@ -246,7 +246,7 @@ TEST(Exposition, ProcessesTellTheirOwner) {
   EXPECT_EQ(Only(Render(snapshot), "gpuassay_process_memory_used_bytes"),
             "gpuassay_process_memory_used_bytes{gpu=\"0\",uuid=\"GPU-a\",pid=\"1\","
             "process=\"train\",type=\"compute\",container=\"main\",pod=\"train-0\","
-            "namespace=\"team-a\",job=\"train\",user=\"alice\"} 10\n");
+            "namespace=\"team-a\",job_id=\"train\",user=\"alice\"} 10\n");
 }
 
 TEST(Exposition, WhatIsUnknownOfAnOwnerIsNoLabel) {
@@ -273,7 +273,7 @@ TEST(Exposition, AHostileOwnerStaysInsideItsLabels) {
   EXPECT_EQ(Only(Render(snapshot), "gpuassay_process_memory_used_bytes"),
             "gpuassay_process_memory_used_bytes{gpu=\"0\",uuid=\"GPU-a\",pid=\"1\","
             "process=\"train\",type=\"compute\",container=\"a\\\"} 1\\nb\",pod=\"p\\\"\","
-            "namespace=\"n\\\\\",job=\"" +
+            "namespace=\"n\\\\\",job_id=\"" +
                 std::string(256, 'j') + "\",user=\"u\xEF\xBF\xBD\"} 10\n");
 }
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/boxed.h"
+
 namespace gpuassay {
 
 // Bytes of one text of an owner; whoever fills it cuts there, and so does the codec. Holds a
@@ -85,9 +87,9 @@ struct JobIdentity {
 // that nobody found one, not that there is none. attribution/ fills it, from outside the driver.
 // Every text is at most kOwnerTextBytesMax long.
 struct ProcessOwner {
-  std::optional<ContainerIdentity> container;
-  std::optional<PodIdentity> pod;
-  std::optional<JobIdentity> job;
+  Boxed<ContainerIdentity> container;
+  Boxed<PodIdentity> pod;
+  Boxed<JobIdentity> job;
   std::string user;  // real user in the host's names; its number as text when it has no name
   std::string systemd_unit;  // "train.service", "session-3.scope"; from the path of the cgroup
 

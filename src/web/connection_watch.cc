@@ -10,8 +10,11 @@ ConnectionWatch::ConnectionWatch(const Clock& clock, Duration request_max)
       thread_([this](const std::stop_token& stop) { Run(stop); }) {}
 
 void ConnectionWatch::Opened(int socket) {
-  const std::lock_guard lock(mutex_);
-  since_[socket] = clock_.Steady();
+  {
+    const std::lock_guard lock(mutex_);
+    since_[socket] = clock_.Steady();
+  }
+  wake_.notify_one();
 }
 
 void ConnectionWatch::Answered(int socket) {
@@ -28,9 +31,12 @@ void ConnectionWatch::Closed(int socket) {
 void ConnectionWatch::Run(const std::stop_token& stop) {
   constexpr auto kPause = std::chrono::seconds(1);
   while (!stop.stop_requested()) {
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, stop, [this] { return !since_.empty(); });
+      wake_.wait_for(lock, stop, kPause, [] { return false; });
+    }
     ShutDownOverdue();
-    std::unique_lock lock(pause_);
-    wake_.wait_for(lock, stop, kPause, [] { return false; });
   }
 }
 

@@ -25,7 +25,8 @@ class ConnectionWatch {
   void Answered(int socket);
   void Closed(int socket);
 
-  // Shuts overdue connections down, each once. Its own thread does so every second.
+  // Shuts overdue connections down, each once. Its own thread does so every second while there are
+  // connections, and sleeps while there are none.
   void ShutDownOverdue();
 
  private:
@@ -35,7 +36,6 @@ class ConnectionWatch {
   const Duration request_max_;
   std::mutex mutex_;  // guards since_
   std::map<int, SteadyTime> since_;
-  std::mutex pause_;  // guards nothing: the thread waits on it
   std::condition_variable_any wake_;
   std::jthread thread_;  // last: ends before what it uses
 };
