@@ -105,6 +105,17 @@ def measure_scrapes(build, scenario, options):
                 "new_connection": scrapes.durations(url, options.scrapes, reuse=False)}
 
 
+def measure_hanging(build, scenario, options):
+    """Scrapes while no driver call returns, until values are too old and a bit beyond."""
+    with tempfile.TemporaryDirectory() as folder:
+        story = pathlib.Path(folder) / "hanging.yaml"
+        story.write_text(scenario.read_text(encoding="utf-8")
+                         + "\nfaults: [{kind: driver_hang, at: 5s}]\n", encoding="utf-8")
+        with programs.Agent(build, story) as agent:
+            programs.wait_until(lambda: not programs.answers(agent.url + "/readyz"), "the hang")
+            return scrapes.durations(agent.url + "/metrics", options.scrapes, reuse=False)
+
+
 def measure_case(name, build, scenario, options):
     print(f"\n{name} ({scenario.name})", flush=True)
     result = {"scenario": scenario.name,
@@ -113,6 +124,7 @@ def measure_case(name, build, scenario, options):
         print(f"  {line}")
     result["against_bare_loop"] = measure_against_bare_loop(build, scenario, options)
     result["scrape"] = measure_scrapes(build, scenario, options)
+    result["scrape"]["while_the_driver_hangs"] = measure_hanging(build, scenario, options)
     result["against_nvitop_exporter"] = measure_against_nvitop(build, scenario, options)
     for line in case_summary(result):
         print(f"  {line}", flush=True)
@@ -128,10 +140,11 @@ def case_summary(result):
     memory = bare["memory"]
     yield (f"memory of both processes: RSS {memory['rss_bytes'] / 1e6:.1f} MB, "
            f"PSS {memory['pss_bytes'] / 1e6:.1f} MB")
-    for kind in ("same_connection", "new_connection"):
+    for kind in scrapes.KINDS:
         times = result["scrape"][kind]
         yield (f"scrape, {kind.replace('_', ' ')}: p50 {times['p50_seconds'] * 1e3:.2f} ms, "
-               f"p99 {times['p99_seconds'] * 1e3:.2f} ms of {times['count']}, "
+               f"p99 {times['p99_seconds'] * 1e3:.2f} ms, "
+               f"slowest {times['max_seconds'] * 1e3:.2f} ms of {times['count']}, "
                f"{result['scrape']['metrics_bytes']} bytes")
     nvitop = result["against_nvitop_exporter"]
     if nvitop is None:

@@ -1,6 +1,8 @@
 """The numbers of build/bench/agent.json as the tables of docs/performance.md."""
 import re
 
+import scrapes
+
 START = "<!-- numbers: written by ./run bench agent --write-docs -->"
 END = "<!-- end of numbers -->"
 
@@ -35,10 +37,11 @@ def case_rows(case):
     yield "agent ÷ bare loop", spread(bare["agent_over_bare_loop"]), "≤ 1.5"
     yield "resident memory of both processes", mb(memory["rss_bytes"]), "≤ 40 MB"
     yield "the same, shared pages divided (PSS)", mb(memory["pss_bytes"]), ""
-    for kind, name in (("same_connection", "same connection"), ("new_connection", "new each time")):
+    for kind, name in scrapes.KINDS.items():
         times = scrape[kind]
-        yield (f"one scrape, {name}: p50, p99", f"{ms(times['p50_seconds'])}, "
-               f"{ms(times['p99_seconds'])}", "p99 ≤ 5 ms")
+        aim = "≤ 50 ms" if kind == "while_the_driver_hangs" else "p99 ≤ 5 ms"
+        yield (f"one scrape, {name}: p50, p99, slowest", f"{ms(times['p50_seconds'])}, "
+               f"{ms(times['p99_seconds'])}, {ms(times['max_seconds'])}", aim)
     yield "size of /metrics", f"{scrape['metrics_bytes'] / 1e3:.0f} kB", ""
     if nvitop:
         cpu = nvitop["cpu_seconds_per_cycle"]

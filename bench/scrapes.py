@@ -5,6 +5,8 @@ import time
 import urllib.parse
 import urllib.request
 
+KINDS = {"same_connection": "same connection", "new_connection": "new each time",
+         "while_the_driver_hangs": "while no driver call returns"}
 
 def get(url):
     with urllib.request.urlopen(url, timeout=10) as response:
