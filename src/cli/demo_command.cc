@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "agent/agent.h"
@@ -50,6 +52,13 @@ bool UsualPortIsFree() {
   return free;
 }
 
+// So that the example can be pasted, wherever the program lies.
+std::string ThisProgram() {
+  std::error_code failed;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failed);
+  return failed ? "gpuassay" : program.string();
+}
+
 // Braces of free text must survive the second formatting.
 std::string Escaped(const std::string& text) {
   std::string out;
@@ -72,10 +81,10 @@ Result<void> RunDemo(const std::string& name, AgentArguments arguments) {
   if (arguments.hostname.empty()) arguments.hostname = scenario->hostname;
   Result<AgentOptions> options = MakeAgentOptions(arguments);
   if (!options) return std::unexpected(options.error());
-  options->greeting =
-      fmt::format(kGreeting, fmt::arg("title", Escaped(scenario->name)),
-                  fmt::arg("story", Escaped(scenario->description)),
-                  fmt::arg("program", "gpuassay"), fmt::arg("scenario", Escaped(*path)));
+  options->greeting = fmt::format(kGreeting, fmt::arg("title", Escaped(scenario->name)),
+                                  fmt::arg("story", Escaped(scenario->description)),
+                                  fmt::arg("program", Escaped(ThisProgram())),
+                                  fmt::arg("scenario", Escaped(*path)));
   return RunAgent(std::move(*options));
 }
 
