@@ -5,6 +5,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include "sim/engine/test_engine.h"
+
 namespace gpuassay::sim {
 namespace {
 
@@ -12,25 +14,6 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
-
-constexpr std::uint64_t kMiB = 1024 * 1024;
-
-Engine Make(std::string_view yaml) {
-  Result<Scenario> scenario = ParseScenario(yaml, "test.yaml");
-  EXPECT_TRUE(scenario) << (scenario ? "" : scenario.error().what);
-  return Engine(std::move(*scenario));
-}
-
-Engine Story(const std::string& name) {
-  Result<Scenario> scenario = LoadScenario(GPUASSAY_SOURCE_DIR "/sim/scenarios/" + name + ".yaml");
-  EXPECT_TRUE(scenario) << (scenario ? "" : scenario.error().what);
-  return Engine(std::move(*scenario));
-}
-
-const DeviceState& At(Engine& engine, Duration t, std::size_t device = 0) {
-  engine.AdvanceTo(t);
-  return engine.devices().at(device);
-}
 
 // Everything that noise and history go into.
 std::string Fingerprint(const DeviceState& state) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/engine/engine.h"
+#include "sim/engine/test_engine.h"
 
 namespace gpuassay::sim {
 namespace {
@@ -9,25 +10,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
-
-constexpr std::uint64_t kMiB = 1024 * 1024;
-
-Engine Make(std::string_view yaml) {
-  Result<Scenario> scenario = ParseScenario(yaml, "test.yaml");
-  EXPECT_TRUE(scenario) << (scenario ? "" : scenario.error().what);
-  return Engine(std::move(*scenario));
-}
-
-Engine Story(const std::string& name) {
-  Result<Scenario> scenario = LoadScenario(GPUASSAY_SOURCE_DIR "/sim/scenarios/" + name + ".yaml");
-  EXPECT_TRUE(scenario) << (scenario ? "" : scenario.error().what);
-  return Engine(std::move(*scenario));
-}
-
-const DeviceState& At(Engine& engine, Duration t, std::size_t device = 0) {
-  engine.AdvanceTo(t);
-  return engine.devices().at(device);
-}
 
 // "type:data@ms" of each event.
 std::string Events(const Engine& engine, std::uint32_t device, Duration after = Duration(-1)) {

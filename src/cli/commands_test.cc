@@ -145,6 +145,15 @@ TEST_F(CommandsTest, ANeutralCopyKeepsTheNumbersAndLosesTheNames) {
             original["gpus"][0]["processes"][0]["memory_used_bytes"]);
 }
 
+TEST_F(CommandsTest, ARecordingMayBeCalledLikeItsScenario) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(std::filesystem::path(Path("xid")).parent_path());
+  const Outcome run = Call({"record", "xid", "--source", "simulator=xid", "--for", "2s"});
+  std::filesystem::current_path(before);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.out.starts_with("xid: 3 frames, ")) << run.out;
+}
+
 TEST_F(CommandsTest, ARecordingThatCouldNotBeginLeavesNoFile) {
   const Outcome run = Call({"record", Path("a"), "--source", "replay=" + Path("absent")});
   EXPECT_EQ(run.exit_code, 2);

@@ -15,6 +15,7 @@
 #include "base/duration.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/scenario_files.h"
 #include "cli/source_reading.h"
 #include "sources/replay/recording.h"
 
@@ -106,6 +107,12 @@ Result<RecordRequest> RequestOf(const RecordArguments& arguments) {
   const Result<SourceSpec> source = ParseSourceSpec(arguments.source);
   if (!source) return std::unexpected(source.error());
   request.source = *source;
+  if (request.source.kind == SourceSpec::Kind::kSimulator) {
+    // Before the recording is made: it may be called like the scenario.
+    const Result<std::string> scenario = FindScenario(request.source.argument);
+    if (!scenario) return std::unexpected(scenario.error());
+    request.source.argument = *scenario;
+  }
   const auto every = DurationOption("--every", arguments.every, kEveryMin);
   if (!every) return std::unexpected(every.error());
   request.every = *every;

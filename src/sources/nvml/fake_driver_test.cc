@@ -20,9 +20,9 @@ struct Answer;
 #include "sources/nvml/nvml_functions.def"
 
 template <NvmlFunction F, class Function>
-struct Stub;
+struct EntryPoint;
 template <NvmlFunction F, class... Args>
-struct Stub<F, nvmlReturn_t (*)(Args...)> {
+struct EntryPoint<F, nvmlReturn_t (*)(Args...)> {
   static nvmlReturn_t Call(Args... args) {
     ++current->calls[Answer<F>::kName];
     const auto& answer = current->*Answer<F>::kPointer;
@@ -30,11 +30,11 @@ struct Stub<F, nvmlReturn_t (*)(Args...)> {
   }
 };
 
-std::map<std::string, void*> AllStubs() {
+std::map<std::string, void*> AllEntryPoints() {
   std::map<std::string, void*> stubs;
 #define NVML_FUNCTION(name, introduced, parameters) \
   stubs[#name] =                                    \
-      reinterpret_cast<void*>(&Stub<NvmlFunction::name, decltype(NvmlTable::name)>::Call);
+      reinterpret_cast<void*>(&EntryPoint<NvmlFunction::name, decltype(NvmlTable::name)>::Call);
 #include "sources/nvml/nvml_functions.def"
   return stubs;
 }
@@ -77,10 +77,10 @@ unsigned int FakeDriver::IndexOf(nvmlDevice_t handle) {
 std::string FakeDriver::Uuid(unsigned int gpu) { return "GPU-" + std::to_string(gpu); }
 
 NvmlLibrary::Resolver FakeDriver::Resolve() {
-  static const std::map<std::string, void*> stubs = AllStubs();
+  static const std::map<std::string, void*> entry_points = AllEntryPoints();
   return [this](const char* function) -> void* {
-    const auto found = stubs.find(function);
-    return missing.contains(function) || found == stubs.end() ? nullptr : found->second;
+    const auto found = entry_points.find(function);
+    return missing.contains(function) || found == entry_points.end() ? nullptr : found->second;
   };
 }
 
