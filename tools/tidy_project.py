@@ -40,6 +40,7 @@ SCOPE_PREFIXES = {
     "MIG": "gpuassay_mig_",
     "PROCESS": "gpuassay_process_",
     "SOURCE": "gpuassay_source_",
+    "OWNER": "gpuassay_owner_",
 }
 METRIC = re.compile(
     r'^(\w+)_METRIC\((\w+), "(\w+)", "((?:[^"\\]|\\.)*)", (k\w+), (k\w+), (k\w+), (k\w+), '

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "sim/models/gpu_model.h"
+#include "sim/scenario/node_world.h"
 
 namespace gpuassay::sim {
 
@@ -141,6 +142,7 @@ struct Scenario {
   std::vector<ScenarioGpu> gpus;
   std::vector<ScenarioProcess> processes;
   std::vector<Fault> faults;
+  ScenarioWorld world;
 };
 
 // Pure; `file` is only for messages: "FILE:LINE:COLUMN: what is wrong, what instead".

@@ -1,5 +1,6 @@
 #include "base/root_fs.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 namespace gpuassay {
 namespace {
@@ -57,22 +59,67 @@ Result<RootFs> RootFs::Open(std::string root) {
 std::string RootFs::Resolve(std::string_view path) const { return root_ + std::string(path); }
 
 Result<std::string> RootFs::Read(std::string_view path) const {
+  std::string content;
+  const Result<void> read = Read(path, content);
+  if (!read) return std::unexpected(read.error());
+  return content;
+}
+
+Result<void> RootFs::Read(std::string_view path, std::string& content) const {
+  content.clear();
   const std::string full = Resolve(path);
   const FileDescriptor file(open(full.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return FailErrno("read", full);
-  std::string content;
   std::array<char, 16384> chunk;
   for (;;) {
     const ssize_t got = read(file.get(), chunk.data(), chunk.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return FailErrno("read", full);
-    if (got == 0) return content;
+    if (got < 0) {
+      const auto failure = FailErrno("read", full);
+      content.clear();
+      return failure;
+    }
+    if (got == 0) return {};
     content.append(chunk.data(), static_cast<std::size_t>(got));
     if (content.size() > kFileBytesMax) {
+      content.clear();
       return Fail(ErrorCode::kIo,
                   fmt::format("read {}: larger than {} bytes", full, kFileBytesMax));
     }
   }
+}
+
+Result<std::vector<std::string>> RootFs::List(std::string_view path) const {
+  const std::string full = Resolve(path);
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(full.c_str()), closedir);
+  if (!directory) return FailErrno("list", full);
+  std::vector<std::string> names;
+  for (;;) {
+    errno = 0;
+    const dirent* const entry = readdir(directory.get());
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    if (names.size() == kNamesMax) {
+      return Fail(ErrorCode::kIo, fmt::format("list {}: more than {} names", full, kNamesMax));
+    }
+    names.emplace_back(name);
+  }
+  if (errno != 0) return FailErrno("list", full);
+  return names;
+}
+
+Result<std::string> RootFs::ReadLink(std::string_view path) const {
+  const std::string full = Resolve(path);
+  std::array<char, 4096> target;
+  const ssize_t size = readlink(full.c_str(), target.data(), target.size());
+  if (size < 0) return FailErrno("read link", full);
+  return std::string(target.data(), static_cast<std::size_t>(size));
+}
+
+bool RootFs::Exists(std::string_view path) const {
+  struct stat status = {};
+  return lstat(Resolve(path).c_str(), &status) == 0;
 }
 
 }  // namespace gpuassay

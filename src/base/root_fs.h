@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 
@@ -15,12 +16,25 @@ class RootFs {
  public:
   // A larger file is an error, never a silent cut.
   static constexpr std::size_t kFileBytesMax = std::size_t{4} << 20;
+  // A process can have a million open files; more names are an error.
+  static constexpr std::size_t kNamesMax = std::size_t{1} << 20;
 
   // kNotFound or kPermission when `root` is no readable directory.
   static Result<RootFs> Open(std::string root);
 
   // Reads a whole file. `path` is absolute inside the root: "/proc/driver/nvidia/version".
   Result<std::string> Read(std::string_view path) const;
+  // The same into memory that is used again and again; `content` is empty after an error.
+  Result<void> Read(std::string_view path, std::string& content) const;
+
+  // Names in a directory, without "." and "..", in no particular order; at most kNamesMax.
+  Result<std::vector<std::string>> List(std::string_view path) const;
+
+  // What a symbolic link says, not followed: it may name nothing, or a path of the host.
+  Result<std::string> ReadLink(std::string_view path) const;
+
+  // True when there is something of that name (a link is not followed).
+  bool Exists(std::string_view path) const;
 
   // Path outside the root, for messages and for libraries that open files themselves.
   std::string Resolve(std::string_view path) const;

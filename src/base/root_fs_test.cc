@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 namespace gpuassay {
 namespace {
@@ -36,6 +38,41 @@ TEST_F(RootFsTest, SaysWhichFileIsMissing) {
   ASSERT_FALSE(content.has_value());
   EXPECT_EQ(content.error().code, ErrorCode::kNotFound);
   EXPECT_EQ(content.error().what, "read " + root_ + "/absent: No such file or directory");
+}
+
+TEST_F(RootFsTest, ReadsIntoMemoryThatIsUsedAgain) {
+  Write("/long", "a long text");
+  Write("/short", "short");
+  const Result<RootFs> fs = RootFs::Open(root_);
+  ASSERT_TRUE(fs.has_value());
+  std::string content;
+  ASSERT_TRUE(fs->Read("/long", content).has_value());
+  ASSERT_TRUE(fs->Read("/short", content).has_value());
+  EXPECT_EQ(content, "short");
+  EXPECT_FALSE(fs->Read("/absent", content).has_value());
+  EXPECT_EQ(content, "");
+}
+
+TEST_F(RootFsTest, ListsNamesWithoutTheDots) {
+  Write("/proc/2/stat", "");
+  Write("/proc/10/stat", "");
+  const Result<RootFs> fs = RootFs::Open(root_);
+  ASSERT_TRUE(fs.has_value());
+  Result<std::vector<std::string>> names = fs->List("/proc");
+  ASSERT_TRUE(names.has_value());
+  std::sort(names->begin(), names->end());
+  EXPECT_EQ(*names, (std::vector<std::string>{"10", "2"}));
+  EXPECT_EQ(fs->List("/absent").error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(RootFsTest, ReadsALinkWithoutFollowingIt) {
+  std::filesystem::create_symlink("/dev/nvidia0", root_ + "/link");
+  const Result<RootFs> fs = RootFs::Open(root_);
+  ASSERT_TRUE(fs.has_value());
+  EXPECT_EQ(*fs->ReadLink("/link"), "/dev/nvidia0");
+  EXPECT_TRUE(fs->Exists("/link"));
+  EXPECT_FALSE(fs->Exists("/absent"));
+  EXPECT_EQ(fs->ReadLink("/absent").error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(RootFsTest, RefusesARootThatIsNoDirectory) {

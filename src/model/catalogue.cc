@@ -35,6 +35,10 @@ constexpr MetricInfo kMetrics[] = {
   {MetricScope::kSource, #field,           name,   labels, MetricFamily::family, MetricKind::kind, \
    MetricUnit::unit,     MetricPace::pace, source, help},
 #include "model/metrics.def"
+#define OWNER_METRIC(field, name, labels, family, kind, unit, pace, source, help)                 \
+  {MetricScope::kOwner, #field,           name,   labels, MetricFamily::family, MetricKind::kind, \
+   MetricUnit::unit,    MetricPace::pace, source, help},
+#include "model/metrics.def"
 };
 
 constexpr Reading GpuReadings::*kGpuMembers[] = {
@@ -57,11 +61,16 @@ constexpr Reading SourceReadings::*kSourceMembers[] = {
 #define SOURCE_METRIC(field, ...) &SourceReadings::field,
 #include "model/metrics.def"
 };
+constexpr Reading OwnerReadings::*kOwnerMembers[] = {
+#define OWNER_METRIC(field, ...) &OwnerReadings::field,
+#include "model/metrics.def"
+};
 
 }  // namespace
 
 std::string_view ScopeName(MetricScope scope) {
-  constexpr std::array<std::string_view, 5> kNames = {"gpu", "nvlink", "mig", "process", "source"};
+  constexpr std::array<std::string_view, 6> kNames = {"gpu",     "nvlink", "mig",
+                                                      "process", "source", "owner"};
   return kNames[static_cast<std::size_t>(scope)];
 }
 
@@ -90,9 +99,9 @@ std::string_view UnitName(MetricUnit unit) {
 std::span<const MetricInfo> AllMetrics() { return kMetrics; }
 
 std::span<const MetricInfo> MetricsOf(MetricScope scope) {
-  const std::array<std::size_t, 5> sizes = {std::size(kGpuMembers), std::size(kLinkMembers),
-                                            std::size(kMigMembers), std::size(kProcessMembers),
-                                            std::size(kSourceMembers)};
+  const std::array<std::size_t, 6> sizes = {std::size(kGpuMembers),    std::size(kLinkMembers),
+                                            std::size(kMigMembers),    std::size(kProcessMembers),
+                                            std::size(kSourceMembers), std::size(kOwnerMembers)};
   std::size_t first = 0;
   for (std::size_t s = 0; s < static_cast<std::size_t>(scope); ++s) first += sizes[s];
   return AllMetrics().subspan(first, sizes[static_cast<std::size_t>(scope)]);
@@ -119,6 +128,9 @@ std::span<Reading ProcessReadings::*const> Members(const ProcessReadings*) {
 }
 std::span<Reading SourceReadings::*const> Members(const SourceReadings*) {
   return {kSourceMembers, std::size(kSourceMembers)};
+}
+std::span<Reading OwnerReadings::*const> Members(const OwnerReadings*) {
+  return {kOwnerMembers, std::size(kOwnerMembers)};
 }
 
 }  // namespace gpuassay

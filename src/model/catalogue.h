@@ -8,7 +8,7 @@
 
 namespace gpuassay {
 
-enum class MetricScope { kGpu, kLink, kMig, kProcess, kSource };
+enum class MetricScope { kGpu, kLink, kMig, kProcess, kSource, kOwner };
 enum class MetricFamily { kCompute, kMemory, kPower, kInterconnect, kHealth, kSelf };
 enum class MetricKind { kGauge, kCounter };
 enum class MetricPace { kFast, kSlow, kDerived };
@@ -60,6 +60,7 @@ std::span<Reading LinkReadings::*const> Members(const LinkReadings*);
 std::span<Reading MigReadings::*const> Members(const MigReadings*);
 std::span<Reading ProcessReadings::*const> Members(const ProcessReadings*);
 std::span<Reading SourceReadings::*const> Members(const SourceReadings*);
+std::span<Reading OwnerReadings::*const> Members(const OwnerReadings*);
 
 // Calls fn(Reading&) for each member, in order.
 template <class Readings, class Fn>

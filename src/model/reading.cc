@@ -21,6 +21,8 @@ constexpr std::array<Text, kMissingCount> kTexts = {{
     {"implausible", "the driver's value cannot be true (out of range) and was rejected"},
     {"released", "the devices were released on request (SIGUSR1); SIGUSR2 takes them back"},
     {"version_mismatch", "driver library and kernel module differ; reload the driver or reboot"},
+    {"not_separable", "several share the device and nothing tells their parts apart"},
+    {"not_reported", "only the job itself can tell it, and it has not"},
 }};
 
 }  // namespace

@@ -24,8 +24,10 @@ enum class Missing : std::uint8_t {
   kImplausible = 9,        // the driver answered with a value that cannot be true
   kReleased = 10,          // devices were let go on request (SIGUSR1)
   kVersionMismatch = 11,   // library and kernel module are of different versions
+  kNotSeparable = 12,      // several share the device and nothing tells their parts apart
+  kNotReported = 13,       // only the job itself could tell, and it does not
 };
-inline constexpr int kMissingCount = 12;
+inline constexpr int kMissingCount = 14;
 
 // Stable snake_case name: in JSON, in metrics and in `explain missing`.
 std::string_view MissingName(Missing reason);

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "model/holder.h"
 #include "model/identity.h"
 #include "model/reading.h"
+#include "model/scheduler.h"
 
 namespace gpuassay {
 
@@ -21,8 +23,9 @@ inline constexpr std::size_t kGpusMax = 64;
 inline constexpr std::size_t kLinksMax = 36;        // NVLINK_L0..L35, nvml.h
 inline constexpr std::size_t kMigInstancesMax = 8;  // 7 on all known models
 inline constexpr std::size_t kProcessesPerGpuMax = 4096;
-inline constexpr std::size_t kXidKindsMax = 64;  // per GPU; the rest is counted under code 0
-inline constexpr std::size_t kEventsMax = 256;   // per snapshot
+inline constexpr std::size_t kOwnersPerGpuMax = 512;  // the rest is one of kind kOther
+inline constexpr std::size_t kXidKindsMax = 64;       // per GPU; the rest is counted under code 0
+inline constexpr std::size_t kEventsMax = 256;        // per snapshot
 
 struct GpuReadings {
 #define GPU_METRIC(field, ...) Reading field;
@@ -38,6 +41,10 @@ struct MigReadings {
 };
 struct ProcessReadings {
 #define PROCESS_METRIC(field, ...) Reading field;
+#include "model/metrics.def"
+};
+struct OwnerReadings {
+#define OWNER_METRIC(field, ...) Reading field;
 #include "model/metrics.def"
 };
 struct SourceReadings {
@@ -70,6 +77,30 @@ struct GpuProcess {
   ProcessReadings readings;
 };
 
+// Who a share of a GPU belongs to. All shares of a GPU add up to the GPU (docs/attribution.md).
+enum class OwnerKind : std::uint8_t {
+  kContainer = 0,     // of a pod or of a runtime
+  kPod = 1,           // a pod of which no container is known
+  kJob = 2,           // of a batch system, outside containers
+  kUnit = 3,          // a systemd service or session
+  kUser = 4,          // processes of which only the user is known
+  kUnknown = 5,       // processes of which nothing but the PID is known
+  kOther = 6,         // all owners over a bound, added up
+  kIdle = 7,          // what the GPU draws without work; has only power and energy
+  kUnattributed = 8,  // what no process accounts for, or what cannot be told apart
+};
+std::string_view OwnerKindName(OwnerKind kind);  // "container" ... "idle", "unattributed"
+
+// One owner's share of one GPU or, in MIG mode, of one compute instance. An owner stays listed
+// after its last process while its counters are remembered. Filled by attribution/.
+struct OwnerUsage {
+  OwnerKind kind = OwnerKind::kUnattributed;
+  std::optional<std::uint32_t> gpu_instance_id;  // in MIG mode; absent: of the GPU as a whole
+  std::optional<std::uint32_t> compute_instance_id;
+  ProcessOwner owner;
+  OwnerReadings readings;
+};
+
 // Errors counted by code since the agent started. Filled by counters/ from events.
 struct XidCount {
   std::uint32_t xid = 0;
@@ -83,7 +114,11 @@ struct Gpu {
   std::vector<MigInstance> mig;       // by MIG device index; empty when MIG is off
   std::vector<GpuProcess> processes;  // by PID
   std::uint32_t processes_dropped = 0;
-  std::vector<XidCount> xids;  // by code
+  std::vector<XidCount> xids;         // by code
+  std::vector<DeviceHolder> holders;  // by PID; looked for about twice a minute
+  // By instance, then by kind and name; the last one of each instance is kUnattributed. Not part of
+  // the record format: derived again from what is.
+  std::vector<OwnerUsage> owners;
 };
 
 // The numbers are part of the record format: append, never renumber.
@@ -122,6 +157,7 @@ struct Snapshot {
   std::vector<Gpu> gpus;  // by index
   std::vector<DriverEvent> events;
   std::vector<std::string> capabilities_missing;  // driver functions the library lacks
+  SchedulerPtr scheduler;                         // null: no scheduler has told anything
 };
 
 using SnapshotPtr = std::shared_ptr<const Snapshot>;
