@@ -16,13 +16,17 @@ struct ScopeTitle {
   std::string_view title;
   std::string_view labels;
 };
-constexpr std::array<ScopeTitle, 5> kScopes = {{
+constexpr std::array<ScopeTitle, 6> kScopes = {{
     {MetricScope::kGpu, "Per GPU", "one series per GPU"},
     {MetricScope::kLink, "Per NVLink", "one series per link of a GPU"},
     {MetricScope::kMig, "Per MIG instance", "one series per MIG device"},
     {MetricScope::kProcess, "Per process",
      "one series per process and GPU, for the largest by memory; the rest is `pid=\"other\"`"},
     {MetricScope::kSource, "Per source", "how the numbers got here"},
+    {MetricScope::kOwner, "Per owner",
+     "one series per container, job, unit or user and GPU or MIG instance; all of a GPU add up to "
+     "it "
+     "(docs/attribution.md)"},
 }};
 
 // A vertical bar would end the cell.

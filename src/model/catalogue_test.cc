@@ -23,14 +23,16 @@ TEST(Catalogue, MembersStandInTheOrderOfTheirMetrics) {
 
 TEST(Catalogue, EveryScopeHasItsMetrics) {
   std::size_t sum = 0;
-  for (const MetricScope scope : {MetricScope::kGpu, MetricScope::kLink, MetricScope::kMig,
-                                  MetricScope::kProcess, MetricScope::kSource}) {
+  for (const MetricScope scope :
+       {MetricScope::kGpu, MetricScope::kLink, MetricScope::kMig, MetricScope::kProcess,
+        MetricScope::kSource, MetricScope::kOwner}) {
     for (const MetricInfo& metric : MetricsOf(scope)) EXPECT_EQ(metric.scope, scope);
     sum += MetricsOf(scope).size();
   }
   EXPECT_EQ(sum, AllMetrics().size());
   EXPECT_EQ(MetricsOf(MetricScope::kLink).front().name, "gpuassay_nvlink_active");
   EXPECT_EQ(MetricsOf(MetricScope::kSource).front().name, "gpuassay_source_up");
+  EXPECT_EQ(MetricsOf(MetricScope::kOwner).front().name, "gpuassay_owner_processes");
 }
 
 TEST(Catalogue, NamesFollowTheRulesOfPrometheus) {
@@ -97,6 +99,7 @@ TEST(Catalogue, SetsAllReadingsOfAStructMissing) {
 
 TEST(Catalogue, EnumsHaveTextsForTablesAndDocs) {
   EXPECT_EQ(ScopeName(MetricScope::kProcess), "process");
+  EXPECT_EQ(ScopeName(MetricScope::kOwner), "owner");
   EXPECT_EQ(FamilyName(MetricFamily::kInterconnect), "interconnect");
   EXPECT_EQ(KindName(MetricKind::kCounter), "counter");
   EXPECT_EQ(PaceName(MetricPace::kDerived), "derived");

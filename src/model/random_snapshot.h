@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <string>
 
@@ -35,6 +36,7 @@ class RandomSnapshots {
                                  static_cast<EventKind>(Below(6)), Text(), random_(), Id()});
     }
     for (std::uint64_t n = Below(3); n > 0; --n) snapshot.capabilities_missing.push_back(Text());
+    if (Below(2) == 0) snapshot.scheduler = std::make_shared<Scheduler>(NextScheduler());
     return snapshot;
   }
 
@@ -74,6 +76,46 @@ class RandomSnapshots {
     if (Below(2) == 0) owner.systemd_unit = Text();
     return owner;
   }
+  DeviceUnit NextUnit() { return {Text(), Text(), Id(), Text(), Text()}; }
+  Pod NextPod() {
+    Pod pod;
+    pod.identity = {Text(), Text(), Text()};
+    pod.phase = Text();
+    pod.terminating = Below(2) == 0;
+    pod.controller = {Text(), Text(), Text()};
+    if (Below(2) == 0) pod.started = WallTime(Duration(Below(std::uint64_t{1} << 51)));
+    for (std::uint64_t n = Below(3); n > 0; --n) pod.containers.push_back({Text(), Text()});
+    for (std::uint64_t n = Below(3); n > 0; --n) {
+      pod.requests.push_back({Text(), Text(), static_cast<double>(Below(1000)) / 8});
+    }
+    if (Below(2) == 0) pod.memory_request_bytes = static_cast<double>(Number());
+    for (std::uint64_t n = Below(3); n > 0; --n) pod.labels.emplace_back(Text(), Text());
+    return pod;
+  }
+  Scheduler NextScheduler() {
+    Scheduler scheduler;
+    for (std::uint64_t n = Below(4); n > 0; --n) scheduler.allocatable.push_back(NextUnit());
+    for (std::uint64_t n = Below(4); n > 0; --n) {
+      scheduler.allocations.push_back(
+          {static_cast<SchedulerKind>(Below(3)), NextUnit(), Text(), NextOwner()});
+    }
+    for (std::uint64_t n = Below(4); n > 0; --n) scheduler.pods.push_back(NextPod());
+    scheduler.dropped = Number() / 2;
+    return scheduler;
+  }
+  DeviceHolder NextHolder() {
+    DeviceHolder holder;
+    holder.pid = Number();
+    holder.parent_pid = Number();
+    holder.name = Text();
+    holder.state = static_cast<char>('A' + Below(26));
+    holder.threads_alive = Number();
+    holder.kind = static_cast<HolderKind>(Below(7));
+    holder.clean_up = static_cast<CleanUp>(Below(5));
+    if (Below(2) == 0) holder.start_after_boot = Duration(Below(std::uint64_t{1} << 51));
+    holder.owner = NextOwner();
+    return holder;
+  }
   Gpu NextGpu() {
     Gpu gpu;
     gpu.identity = {Number(), Text(), Text(), Text(), Text(), Text(), Text(), Id()};
@@ -99,6 +141,7 @@ class RandomSnapshots {
     }
     gpu.processes_dropped = Number() / 2;
     for (std::uint64_t n = Below(3); n > 0; --n) gpu.xids.emplace_back(Number(), random_());
+    for (std::uint64_t n = Below(3); n > 0; --n) gpu.holders.push_back(NextHolder());
     return gpu;
   }
 

@@ -39,7 +39,7 @@ TEST(Missing, EveryReasonHasANameOfItsOwnAndASentence) {
     names.insert(MissingName(missing));
     EXPECT_GT(MissingText(missing).size(), 20u) << MissingName(missing);
   }
-  EXPECT_EQ(names.size(), 12u);
+  EXPECT_EQ(names.size(), 14u);
   EXPECT_EQ(MissingName(Missing::kPausedForProfiler), "paused_for_profiler");
   EXPECT_EQ(MissingName(Missing::kVersionMismatch), "version_mismatch");
 }

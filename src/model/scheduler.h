@@ -19,9 +19,10 @@ namespace gpuassay {
 // Bounds by construction; what does not fit is counted in `Scheduler::dropped`.
 inline constexpr std::size_t kAllocatableMax = 4096;  // 64 GPUs with 64 replicas each
 inline constexpr std::size_t kAllocationsMax = 4096;
-inline constexpr std::size_t kPodsMax = 1024;       // of one node; kubelet's default is 110
-inline constexpr std::size_t kPodLabelsMax = 16;    // of one pod, after the allow-list
-inline constexpr std::size_t kPodRequestsMax = 64;  // of one pod
+inline constexpr std::size_t kPodsMax = 1024;         // of one node; kubelet's default is 110
+inline constexpr std::size_t kPodLabelsMax = 16;      // of one pod, after the allow-list
+inline constexpr std::size_t kPodContainersMax = 64;  // of one pod
+inline constexpr std::size_t kPodRequestsMax = 64;    // of one pod
 
 // The numbers are part of the record format: append, never renumber.
 enum class SchedulerKind : std::uint8_t {
@@ -62,6 +63,13 @@ struct ResourceRequest {
   bool operator==(const ResourceRequest&) const = default;
 };
 
+struct PodContainer {
+  std::string name;
+  std::string id;  // without the runtime; empty before it has started
+
+  bool operator==(const PodContainer&) const = default;
+};
+
 // A pod of this node, as the API server (or, with less, the kubelet) tells.
 struct Pod {
   PodIdentity identity;
@@ -69,6 +77,7 @@ struct Pod {
   bool terminating = false;  // deletion asked for, not finished
   JobIdentity controller;    // kind and name of the object that controls it; empty without one
   std::optional<WallTime> started;
+  std::vector<PodContainer> containers;
   std::vector<ResourceRequest> requests;
   // Device memory asked for, all containers and devices together: HAMi `nvidia.com/gpumem` (MiB),
   // `nvidia.com/gpumem-percentage` (when the device is known), KAI `gpu-memory` annotation (MiB).

@@ -2,31 +2,43 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <concepts>
 #include <initializer_list>
+#include <memory>
 
 #include "model/catalogue.h"
+#include "model/codec_bytes.h"
 
 namespace gpuassay {
 namespace {
 
-constexpr std::size_t kScopes = 5;
+using codec::BitmapBytes;
+using codec::Reader;
+using codec::Writer;
+
+constexpr std::size_t kScopes = 5;  // all but kOwner, which is derived
 constexpr std::uint8_t kLastProcessType = static_cast<std::uint8_t>(ProcessType::kMps);
 constexpr std::uint8_t kLastEventKind = static_cast<std::uint8_t>(EventKind::kRecoveryAction);
+constexpr auto kLastSchedulerKind = static_cast<std::uint8_t>(SchedulerKind::kContainerRuntime);
+constexpr auto kLastHolderKind = static_cast<std::uint8_t>(HolderKind::kOther);
+constexpr auto kLastCleanUp = static_cast<std::uint8_t>(CleanUp::kReboot);
 
 // Fewest bytes that one element of a list takes: a count that promises more than is there is
 // refused before memory is taken for it.
 constexpr std::size_t kTextBytesMin = 2;
 constexpr std::size_t kSourceBytesMin = 2 + 1 + 2 + 1;
-constexpr std::size_t kGpuBytesMin = 4 + 6 * 2 + 1 + 4 * 4;
+constexpr std::size_t kGpuBytesMin = 4 + 6 * 2 + 1 + 5 * 4;
 constexpr std::size_t kLinkBytesMin = 4;
 constexpr std::size_t kMigBytesMin = 3 * 4 + 2 * 2;
 constexpr std::size_t kProcessBytesMin = 4 + 1 + 1 + 1 + 2 + 1;
 constexpr std::size_t kXidBytesMin = 4 + 8;
 constexpr std::size_t kEventBytesMin = 8 + 1 + 2 + 8 + 1;
+constexpr std::size_t kHolderBytesMin = 4 + 4 + 2 + 1 + 4 + 1 + 1 + 1;
+constexpr std::size_t kUnitBytesMin = 2 + 2 + 1 + 2 + 2;
+constexpr std::size_t kAllocationBytesMin = 1 + kUnitBytesMin + 2 + 1;
+constexpr std::size_t kPodBytesMin = 3 * 2 + 2 + 1 + 3 * 2 + 1 + 4 + 4 + 1 + 4;
+constexpr std::size_t kPodContainerBytesMin = 2 * 2;
+constexpr std::size_t kRequestBytesMin = 2 * 2 + 8;
+constexpr std::size_t kLabelBytesMin = 2 * 2;
 
 // Parts of a process that the driver does not tell, one bit each: where nobody adds them, they cost
 // one byte.
@@ -37,69 +49,6 @@ constexpr std::uint8_t kHasJob = 1 << 3;
 constexpr std::uint8_t kHasUser = 1 << 4;
 constexpr std::uint8_t kHasSystemdUnit = 1 << 5;
 constexpr std::uint8_t kHasAll = (1 << 6) - 1;
-
-constexpr std::size_t BitmapBytes(std::size_t fields) { return (fields + 7) / 8; }
-
-template <std::unsigned_integral T>
-void Store(T value, char* at) {
-  for (std::size_t i = 0; i < sizeof(T); ++i) {
-    at[i] = static_cast<char>(static_cast<unsigned char>(value >> (8 * i)));
-  }
-}
-
-class Writer {
- public:
-  explicit Writer(std::string& out) : out_(out) {}
-
-  template <std::unsigned_integral T>
-  void Put(T value) {
-    char bytes[sizeof(T)];
-    Store(value, bytes);
-    out_.append(bytes, sizeof(T));
-  }
-  void PutTime(Duration since_origin) {
-    Put(std::bit_cast<std::uint64_t>(std::int64_t{since_origin.count()}));
-  }
-  void PutText(std::string_view text, std::size_t bytes_max = kTextBytesMax) {
-    text = text.substr(0, bytes_max);
-    Put(static_cast<std::uint16_t>(text.size()));
-    out_.append(text);
-  }
-  void PutOptional(std::optional<std::uint32_t> value) {
-    Put(static_cast<std::uint8_t>(value.has_value()));
-    if (value) Put(*value);
-  }
-  // Returns how many elements follow.
-  std::size_t PutCount(std::size_t size, std::size_t max) {
-    const std::size_t count = std::min(size, max);
-    Put(static_cast<std::uint32_t>(count));
-    return count;
-  }
-
-  // One bit per field (known or not), then 8 bytes for a known field and its reason for another.
-  template <class Readings>
-  void PutReadings(const Readings& readings) {
-    const auto members = Members(&readings);
-    const std::size_t start = out_.size();
-    out_.resize(start + BitmapBytes(members.size()) + members.size() * sizeof(std::uint64_t));
-    char* const bitmap = out_.data() + start;
-    char* at = bitmap + BitmapBytes(members.size());
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      const Reading& reading = readings.*members[i];
-      if (reading) {
-        bitmap[i / 8] = static_cast<char>(bitmap[i / 8] | (1 << (i % 8)));
-        Store(std::bit_cast<std::uint64_t>(*reading), at);
-        at += sizeof(std::uint64_t);
-      } else {
-        *at++ = static_cast<char>(reading.missing());
-      }
-    }
-    out_.resize(static_cast<std::size_t>(at - out_.data()));
-  }
-
- private:
-  std::string& out_;
-};
 
 void PutGpuIdentity(const GpuIdentity& identity, Writer& writer) {
   writer.Put(identity.index);
@@ -126,17 +75,16 @@ void PutOwnerTexts(std::initializer_list<std::string_view> texts, Writer& writer
 }
 
 // First what is there, then each of it in this order.
-void PutStartAndOwner(const GpuProcess& process, Writer& writer) {
-  const ProcessOwner& owner = process.owner;
+void PutStartAndOwner(std::optional<Duration> start, const ProcessOwner& owner, Writer& writer) {
   unsigned present = 0;
-  if (process.start_after_boot) present |= kHasStart;
+  if (start) present |= kHasStart;
   if (owner.container) present |= kHasContainer;
   if (owner.pod) present |= kHasPod;
   if (owner.job) present |= kHasJob;
   if (!owner.user.empty()) present |= kHasUser;
   if (!owner.systemd_unit.empty()) present |= kHasSystemdUnit;
   writer.Put(static_cast<std::uint8_t>(present));
-  if (process.start_after_boot) writer.PutTime(*process.start_after_boot);
+  if (start) writer.PutTime(*start);
   if (const auto& container = owner.container) {
     PutOwnerTexts({container->id, container->name, container->runtime}, writer);
   }
@@ -154,8 +102,19 @@ void PutProcess(const GpuProcess& process, Writer& writer) {
   writer.PutOptional(process.gpu_instance_id);
   writer.PutOptional(process.compute_instance_id);
   writer.PutText(process.name);
-  PutStartAndOwner(process, writer);
+  PutStartAndOwner(process.start_after_boot, process.owner, writer);
   writer.PutReadings(process.readings);
+}
+
+void PutHolder(const DeviceHolder& holder, Writer& writer) {
+  writer.Put(holder.pid);
+  writer.Put(holder.parent_pid);
+  writer.PutText(holder.name);
+  writer.Put(static_cast<std::uint8_t>(holder.state));
+  writer.Put(holder.threads_alive);
+  writer.Put(static_cast<std::uint8_t>(holder.kind));
+  writer.Put(static_cast<std::uint8_t>(holder.clean_up));
+  PutStartAndOwner(holder.start_after_boot, holder.owner, writer);
 }
 
 void PutGpu(const Gpu& gpu, Writer& writer) {
@@ -176,6 +135,58 @@ void PutGpu(const Gpu& gpu, Writer& writer) {
     writer.Put(gpu.xids[i].xid);
     writer.Put(gpu.xids[i].count);
   }
+  const std::size_t holders = writer.PutCount(gpu.holders.size(), kHoldersPerGpuMax);
+  for (std::size_t i = 0; i < holders; ++i) PutHolder(gpu.holders[i], writer);
+}
+
+void PutUnit(const DeviceUnit& unit, Writer& writer) {
+  writer.PutText(unit.resource);
+  writer.PutText(unit.device_id);
+  writer.PutOptional(unit.replica);
+  writer.PutText(unit.gpu_uuid);
+  writer.PutText(unit.mig_uuid);
+}
+
+void PutPod(const Pod& pod, Writer& writer) {
+  PutOwnerTexts({pod.identity.namespace_name, pod.identity.name, pod.identity.uid}, writer);
+  writer.PutText(pod.phase);
+  writer.Put(static_cast<std::uint8_t>(pod.terminating));
+  PutOwnerTexts({pod.controller.kind, pod.controller.id, pod.controller.step}, writer);
+  writer.Put(static_cast<std::uint8_t>(pod.started.has_value()));
+  if (pod.started) writer.PutTime(pod.started->time_since_epoch());
+  const std::size_t containers = writer.PutCount(pod.containers.size(), kPodContainersMax);
+  for (std::size_t i = 0; i < containers; ++i) {
+    PutOwnerTexts({pod.containers[i].name, pod.containers[i].id}, writer);
+  }
+  const std::size_t requests = writer.PutCount(pod.requests.size(), kPodRequestsMax);
+  for (std::size_t i = 0; i < requests; ++i) {
+    PutOwnerTexts({pod.requests[i].container, pod.requests[i].resource}, writer);
+    writer.PutDouble(pod.requests[i].amount);
+  }
+  writer.Put(static_cast<std::uint8_t>(pod.memory_request_bytes.has_value()));
+  if (pod.memory_request_bytes) writer.PutDouble(*pod.memory_request_bytes);
+  const std::size_t labels = writer.PutCount(pod.labels.size(), kPodLabelsMax);
+  for (std::size_t i = 0; i < labels; ++i) {
+    PutOwnerTexts({pod.labels[i].first, pod.labels[i].second}, writer);
+  }
+}
+
+void PutScheduler(const Scheduler& scheduler, Writer& writer) {
+  const std::size_t units = writer.PutCount(scheduler.allocatable.size(), kAllocatableMax);
+  for (std::size_t i = 0; i < units; ++i) PutUnit(scheduler.allocatable[i], writer);
+  const std::size_t allocations = writer.PutCount(scheduler.allocations.size(), kAllocationsMax);
+  for (std::size_t i = 0; i < allocations; ++i) {
+    const Allocation& allocation = scheduler.allocations[i];
+    writer.Put(static_cast<std::uint8_t>(allocation.scheduler));
+    PutUnit(allocation.unit, writer);
+    PutOwnerTexts({allocation.claim}, writer);
+    PutStartAndOwner(std::nullopt, allocation.owner, writer);
+  }
+  const std::size_t pods = writer.PutCount(scheduler.pods.size(), kPodsMax);
+  for (std::size_t i = 0; i < pods; ++i) PutPod(scheduler.pods[i], writer);
+  writer.Put(static_cast<std::uint32_t>(scheduler.dropped + scheduler.allocatable.size() - units +
+                                        scheduler.allocations.size() - allocations +
+                                        scheduler.pods.size() - pods));
 }
 
 void PutSource(const SourceStatus& source, Writer& writer) {
@@ -194,107 +205,6 @@ void PutEvent(const DriverEvent& event, Writer& writer) {
   writer.Put(event.data);
   writer.PutOptional(event.gpu_instance_id);
 }
-
-// Reads until the first thing that is wrong; after that every read returns an empty value and
-// `error` tells the first place.
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
-
-  bool failed() const { return !error_.empty(); }
-  const std::string& error() const { return error_; }
-  std::size_t position() const { return position_; }
-  std::size_t left() const { return bytes_.size() - position_; }
-
-  void FailAt(std::size_t position, std::string_view what) {
-    if (error_.empty()) error_ = fmt::format("byte {}: {}", position, what);
-  }
-
-  template <std::unsigned_integral T>
-  T Get(const char* what) {
-    const char* const at = Take(sizeof(T), what);
-    if (at == nullptr) return 0;
-    T value = 0;
-    for (std::size_t i = 0; i < sizeof(T); ++i) {
-      value = static_cast<T>(value | static_cast<T>(T{static_cast<unsigned char>(at[i])} << 8 * i));
-    }
-    return value;
-  }
-  Duration GetTime(const char* what) {
-    return Duration(std::bit_cast<std::int64_t>(Get<std::uint64_t>(what)));
-  }
-  std::string GetText(const char* what, std::size_t bytes_max = kTextBytesMax) {
-    const std::size_t start = position_;
-    const std::size_t size = Get<std::uint16_t>(what);
-    if (size > bytes_max) {
-      FailAt(start, fmt::format("{}: {} bytes, at most {} are allowed", what, size, bytes_max));
-      return {};
-    }
-    const char* const at = Take(size, what);
-    return at == nullptr ? std::string() : std::string(at, size);
-  }
-  bool GetFlag(const char* what) {
-    return GetAtMost(1, what) == 1;  // 0 after a failure
-  }
-  std::uint8_t GetAtMost(std::uint8_t max, const char* what) {
-    const std::size_t start = position_;
-    const auto value = Get<std::uint8_t>(what);
-    if (value <= max) return value;
-    FailAt(start, fmt::format("{} {}, at most {} is known", what, value, max));
-    return 0;
-  }
-  std::optional<std::uint32_t> GetOptional(const char* what) {
-    if (!GetFlag(what)) return std::nullopt;
-    return Get<std::uint32_t>(what);
-  }
-  std::size_t GetCount(std::size_t max, std::size_t bytes_each_min, const char* what) {
-    const std::size_t start = position_;
-    const std::size_t count = Get<std::uint32_t>(what);
-    if (count > max) {
-      FailAt(start, fmt::format("{} {}, at most {} are allowed", what, count, max));
-    } else if (count * bytes_each_min > left()) {
-      FailAt(start, fmt::format("{} {}, but only {} bytes are left", what, count, left()));
-    }
-    return failed() ? 0 : count;
-  }
-  Missing GetMissing(const char* what) {
-    const auto reason = Get<std::uint8_t>(what);
-    return reason < kMissingCount ? static_cast<Missing>(reason) : Missing::kDriverError;
-  }
-
-  // `fields`: how many the writer had.
-  template <class Readings>
-  void GetReadings(std::size_t fields, const char* what, Readings& readings) {
-    const char* const bitmap = Take(BitmapBytes(fields), what);
-    if (bitmap == nullptr) return;
-    const auto members = Members(&readings);
-    for (std::size_t i = 0; i < fields && !failed(); ++i) {
-      const Reading reading =
-          ((bitmap[i / 8] >> (i % 8)) & 1) != 0 ? GetValue(what) : Reading(GetMissing(what));
-      if (i < members.size()) readings.*members[i] = reading;
-    }
-  }
-
- private:
-  const char* Take(std::size_t size, const char* what) {
-    if (failed()) return nullptr;
-    if (left() < size) {
-      FailAt(bytes_.size(), fmt::format("ends within {}", what));
-      return nullptr;
-    }
-    const char* const at = bytes_.data() + position_;
-    position_ += size;
-    return at;
-  }
-  Reading GetValue(const char* what) {
-    const auto value = std::bit_cast<double>(Get<std::uint64_t>(what));
-    return std::isfinite(value) ? Reading(value) : Reading(Missing::kImplausible);
-  }
-
-  std::string_view bytes_;
-  std::size_t position_ = 0;
-  std::string error_;
-};
 
 // Fields per scope that the writer of these bytes knew.
 struct FieldCounts {
@@ -359,16 +269,93 @@ void GetOwner(Reader& reader, unsigned present, ProcessOwner& owner) {
   if ((present & kHasSystemdUnit) != 0) owner.systemd_unit = text("systemd unit");
 }
 
+void GetStartAndOwner(Reader& reader, std::optional<Duration>& start, ProcessOwner& owner) {
+  const unsigned present = reader.GetAtMost(kHasAll, "owner bits");
+  if ((present & kHasStart) != 0) start = reader.GetTime("process start");
+  GetOwner(reader, present, owner);
+}
+
 void GetProcess(Reader& reader, const FieldCounts& fields, GpuProcess& process) {
   process.pid = reader.Get<std::uint32_t>("PID");
   process.type = static_cast<ProcessType>(reader.GetAtMost(kLastProcessType, "process type"));
   process.gpu_instance_id = reader.GetOptional("GPU instance id of a process");
   process.compute_instance_id = reader.GetOptional("compute instance id of a process");
   process.name = reader.GetText("process name");
-  const unsigned present = reader.GetAtMost(kHasAll, "owner bits of a process");
-  if ((present & kHasStart) != 0) process.start_after_boot = reader.GetTime("process start");
-  GetOwner(reader, present, process.owner);
+  GetStartAndOwner(reader, process.start_after_boot, process.owner);
   reader.GetReadings(fields.process, "process readings", process.readings);
+}
+
+void GetHolder(Reader& reader, DeviceHolder& holder) {
+  holder.pid = reader.Get<std::uint32_t>("PID of a holder");
+  holder.parent_pid = reader.Get<std::uint32_t>("parent of a holder");
+  holder.name = reader.GetText("holder name");
+  holder.state = static_cast<char>(reader.GetAtMost(0x7f, "state of a holder"));
+  holder.threads_alive = reader.Get<std::uint32_t>("threads of a holder");
+  holder.kind = static_cast<HolderKind>(reader.GetAtMost(kLastHolderKind, "kind of a holder"));
+  holder.clean_up = static_cast<CleanUp>(reader.GetAtMost(kLastCleanUp, "clean-up of a holder"));
+  GetStartAndOwner(reader, holder.start_after_boot, holder.owner);
+}
+
+void GetUnit(Reader& reader, DeviceUnit& unit) {
+  unit.resource = reader.GetText("resource");
+  unit.device_id = reader.GetText("device id");
+  unit.replica = reader.GetOptional("replica");
+  unit.gpu_uuid = reader.GetText("UUID of a unit");
+  unit.mig_uuid = reader.GetText("MIG UUID of a unit");
+}
+
+void GetPod(Reader& reader, Pod& pod) {
+  const auto text = [&reader](const char* what) {
+    return reader.GetText(what, kOwnerTextBytesMax);
+  };
+  pod.identity.namespace_name = text("namespace");
+  pod.identity.name = text("pod name");
+  pod.identity.uid = text("pod UID");
+  pod.phase = reader.GetText("phase");
+  pod.terminating = reader.GetFlag("terminating");
+  pod.controller.kind = text("controller kind");
+  pod.controller.id = text("controller name");
+  pod.controller.step = text("controller step");
+  if (reader.GetFlag("start of a pod")) pod.started = WallTime(reader.GetTime("start of a pod"));
+  pod.containers.resize(
+      reader.GetCount(kPodContainersMax, kPodContainerBytesMin, "number of containers"));
+  for (PodContainer& container : pod.containers) {
+    container.name = text("container name");
+    container.id = text("container id");
+  }
+  pod.requests.resize(reader.GetCount(kPodRequestsMax, kRequestBytesMin, "number of requests"));
+  for (ResourceRequest& request : pod.requests) {
+    request.container = text("container of a request");
+    request.resource = text("requested resource");
+    request.amount = reader.GetDouble("requested amount");
+  }
+  if (reader.GetFlag("memory request")) {
+    pod.memory_request_bytes = reader.GetDouble("memory request");
+  }
+  pod.labels.resize(reader.GetCount(kPodLabelsMax, kLabelBytesMin, "number of labels"));
+  for (auto& [key, value] : pod.labels) {
+    key = text("label key");
+    value = text("label value");
+  }
+}
+
+void GetScheduler(Reader& reader, Scheduler& scheduler) {
+  scheduler.allocatable.resize(
+      reader.GetCount(kAllocatableMax, kUnitBytesMin, "number of allocatable units"));
+  for (DeviceUnit& unit : scheduler.allocatable) GetUnit(reader, unit);
+  scheduler.allocations.resize(
+      reader.GetCount(kAllocationsMax, kAllocationBytesMin, "number of allocations"));
+  for (Allocation& allocation : scheduler.allocations) {
+    allocation.scheduler =
+        static_cast<SchedulerKind>(reader.GetAtMost(kLastSchedulerKind, "scheduler"));
+    GetUnit(reader, allocation.unit);
+    allocation.claim = reader.GetText("claim", kOwnerTextBytesMax);
+    std::optional<Duration> start;
+    GetStartAndOwner(reader, start, allocation.owner);
+  }
+  scheduler.pods.resize(reader.GetCount(kPodsMax, kPodBytesMin, "number of pods"));
+  for (Pod& pod : scheduler.pods) GetPod(reader, pod);
+  scheduler.dropped = reader.Get<std::uint32_t>("number of dropped entries");
 }
 
 void GetGpu(Reader& reader, const FieldCounts& fields, Gpu& gpu) {
@@ -392,6 +379,8 @@ void GetGpu(Reader& reader, const FieldCounts& fields, Gpu& gpu) {
     xid.xid = reader.Get<std::uint32_t>("Xid code");
     xid.count = reader.Get<std::uint64_t>("Xid count");
   }
+  gpu.holders.resize(reader.GetCount(kHoldersPerGpuMax, kHolderBytesMin, "number of holders"));
+  for (DeviceHolder& holder : gpu.holders) GetHolder(reader, holder);
 }
 
 void GetSource(Reader& reader, const FieldCounts& fields, SourceStatus& source) {
@@ -443,6 +432,10 @@ void GetBody(Reader& reader, const FieldCounts& fields, Snapshot& snapshot) {
   snapshot.capabilities_missing.resize(
       reader.GetCount(kCapabilitiesMissingMax, kTextBytesMin, "number of missing functions"));
   for (std::string& name : snapshot.capabilities_missing) name = reader.GetText("function name");
+  if (!reader.GetFlag("scheduler")) return;
+  const auto scheduler = std::make_shared<Scheduler>();
+  GetScheduler(reader, *scheduler);
+  snapshot.scheduler = scheduler;
 }
 
 }  // namespace
@@ -468,6 +461,8 @@ void EncodeSnapshot(const Snapshot& snapshot, std::string& out) {
   const std::size_t functions =
       writer.PutCount(snapshot.capabilities_missing.size(), kCapabilitiesMissingMax);
   for (std::size_t i = 0; i < functions; ++i) writer.PutText(snapshot.capabilities_missing[i]);
+  writer.Put(static_cast<std::uint8_t>(snapshot.scheduler != nullptr));
+  if (snapshot.scheduler) PutScheduler(*snapshot.scheduler, writer);
 }
 
 Result<Snapshot> DecodeSnapshot(std::string_view bytes) {

@@ -13,7 +13,7 @@
 namespace gpuassay {
 
 // Raised whenever old bytes would be read wrongly.
-inline constexpr std::uint8_t kSnapshotVersion = 1;
+inline constexpr std::uint8_t kSnapshotVersion = 2;
 
 // Bounds of the format beside those of snapshot.h.
 inline constexpr std::size_t kTextBytesMax = 1024;  // of one name, identity or error line

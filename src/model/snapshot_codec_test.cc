@@ -63,6 +63,11 @@ TEST(SnapshotCodec, RoundTripsTwoHundredRandomSnapshots) {
         ASSERT_EQ(decoded->gpus[g].processes[p].owner, process.owner);
         ASSERT_EQ(decoded->gpus[g].processes[p].start_after_boot, process.start_after_boot);
       }
+      ASSERT_EQ(decoded->gpus[g].holders, snapshot.gpus[g].holders);
+    }
+    ASSERT_EQ(decoded->scheduler != nullptr, snapshot.scheduler != nullptr);
+    if (snapshot.scheduler) {
+      ASSERT_EQ(*decoded->scheduler, *snapshot.scheduler);
     }
   }
 }
@@ -133,6 +138,38 @@ TEST(SnapshotCodec, KeepsStartAndOwnerOfAProcess) {
   EXPECT_EQ(read->gpus[0].processes[1].owner, ProcessOwner{});
 }
 
+TEST(SnapshotCodec, KeepsWhatTheSchedulerTold) {
+  Snapshot snapshot = OneGpu();
+  auto scheduler = std::make_shared<Scheduler>();
+  scheduler->allocatable.push_back({"nvidia.com/gpu", "GPU-1::3", 3, "GPU-1", ""});
+  Pod& pod = scheduler->pods.emplace_back();
+  pod.identity = {"ml", "notebook-3", "0d5e5b4a"};
+  pod.requests.push_back({"main", "nvidia.com/gpumem", 8192});
+  pod.memory_request_bytes = 8589934592.0;
+  snapshot.scheduler = scheduler;
+  const auto read = DecodeSnapshot(Encoded(snapshot));
+  ASSERT_TRUE(read) << read.error().what;
+  ASSERT_NE(read->scheduler, nullptr);
+  EXPECT_EQ(read->scheduler->allocatable[0].replica, 3u);
+  EXPECT_EQ(read->scheduler->pods[0].requests[0].amount, 8192);
+  EXPECT_EQ(read->scheduler->pods[0].memory_request_bytes, 8589934592.0);
+  EXPECT_EQ(DecodeSnapshot(Encoded(OneGpu()))->scheduler, nullptr);
+}
+
+TEST(SnapshotCodec, CountsWhatIsOverTheBoundOfAScheduler) {
+  Snapshot snapshot = OneGpu();
+  auto scheduler = std::make_shared<Scheduler>();
+  scheduler->allocatable.resize(kAllocatableMax + 2);
+  scheduler->pods.resize(kPodsMax + 1);
+  scheduler->dropped = 4;
+  snapshot.scheduler = scheduler;
+  const auto read = DecodeSnapshot(Encoded(snapshot));
+  ASSERT_TRUE(read) << read.error().what;
+  EXPECT_EQ(read->scheduler->allocatable.size(), kAllocatableMax);
+  EXPECT_EQ(read->scheduler->pods.size(), kPodsMax);
+  EXPECT_EQ(read->scheduler->dropped, 7u);
+}
+
 TEST(SnapshotCodec, KeepsEachPartOfAnOwnerThatIsKnownAlone) {
   const GpuProcess all = OwnedProcess();
   for (int part = 0; part < 6; ++part) {
@@ -172,7 +209,7 @@ TEST(SnapshotCodec, AProcessWithoutOwnerCostsOneByteForIt) {
 // Where the bits of the only process stand: before its readings and the end of the snapshot.
 std::size_t OwnerBitsAt(const std::string& bytes) {
   const std::size_t fields = MetricsOf(MetricScope::kProcess).size();
-  const std::size_t behind = 4 * 4;  // dropped processes, Xids; events, functions
+  const std::size_t behind = 5 * 4 + 1;  // dropped, Xids, holders; events, functions, scheduler
   return bytes.size() - behind - (fields + 7) / 8 - fields - 1;
 }
 
@@ -184,8 +221,8 @@ TEST(SnapshotCodec, PartsOfAnOwnerThatNobodyKnowsAreAnError) {
   bytes[at] = 0x40;
   const auto decoded = DecodeSnapshot(bytes);
   ASSERT_FALSE(decoded);
-  EXPECT_EQ(decoded.error().what, "snapshot: byte " + std::to_string(at) +
-                                      ": owner bits of a process 64, at most 63 is known");
+  EXPECT_EQ(decoded.error().what,
+            "snapshot: byte " + std::to_string(at) + ": owner bits 64, at most 63 is known");
 }
 
 TEST(SnapshotCodec, ATextOfAnOwnerIsCutAtItsBoundAndALongerOneIsRefused) {
@@ -252,13 +289,13 @@ TEST(SnapshotCodec, AnotherVersionIsAnError) {
   const auto decoded = DecodeSnapshot(bytes);
   ASSERT_FALSE(decoded);
   EXPECT_EQ(decoded.error().what,
-            "snapshot: byte 0: snapshot version 9, this program reads version 1");
+            "snapshot: byte 0: snapshot version 9, this program reads version 2");
 }
 
-// A snapshot without GPUs ends with three counts and no GPUs: events and functions follow.
+// A snapshot without GPUs ends with three counts (GPUs, events, functions) and no scheduler.
 TEST(SnapshotCodec, ACountOverTheBoundIsRefusedBeforeMemoryIsTaken) {
   std::string bytes = Encoded(Snapshot{});
-  const std::size_t gpus_at = bytes.size() - 12;
+  const std::size_t gpus_at = bytes.size() - 13;
   bytes[gpus_at] = 65;
   auto decoded = DecodeSnapshot(bytes);
   ASSERT_FALSE(decoded);
@@ -268,7 +305,7 @@ TEST(SnapshotCodec, ACountOverTheBoundIsRefusedBeforeMemoryIsTaken) {
   decoded = DecodeSnapshot(bytes);
   ASSERT_FALSE(decoded);
   EXPECT_EQ(decoded.error().what, "snapshot: byte " + std::to_string(gpus_at) +
-                                      ": number of GPUs 64, but only 8 bytes are left");
+                                      ": number of GPUs 64, but only 9 bytes are left");
 }
 
 TEST(SnapshotCodec, MoreFieldsThanAllowedAreRefused) {
@@ -305,7 +342,8 @@ std::string WrittenWithSourceFields(std::size_t fields, std::size_t missing_fiel
   std::string bytes = Encoded(snapshot);
   const std::size_t here = MetricsOf(MetricScope::kSource).size();
   const std::size_t readings_here = (here + 7) / 8 + here;  // all missing: a byte each
-  const std::size_t tail = 4 + 4 + 4 + 2 + 6;  // counts of GPUs, events, functions; "behind"
+  // Counts of GPUs, events, functions; "behind"; no scheduler.
+  const std::size_t tail = 4 + 4 + 4 + 2 + 6 + 1;
   bytes.replace(bytes.size() - tail - readings_here, readings_here,
                 SourceReadingsAsBytes(fields, missing_field));
   bytes[kGpuFieldsAt + 8] = static_cast<char>(fields);
@@ -337,7 +375,8 @@ TEST(SnapshotCodec, AReasonThatANewerWriterKnowsIsADriverError) {
   Snapshot snapshot;
   snapshot.gpus.emplace_back();
   std::string bytes = Encoded(snapshot);
-  const std::size_t behind = 5 * 4 + 2 * 4;  // four counts and dropped processes, two more counts
+  // Five counts and dropped processes of the GPU, two more counts, no scheduler.
+  const std::size_t behind = 6 * 4 + 2 * 4 + 1;
   bytes[bytes.size() - behind - 1] = '\xf0';
   const auto decoded = DecodeSnapshot(bytes);
   ASSERT_TRUE(decoded) << decoded.error().what;

@@ -121,6 +121,34 @@ Json ProcessObject(const GpuProcess& process) {
   return object;
 }
 
+Json HolderObject(const DeviceHolder& holder) {
+  Json object;
+  object["pid"] = holder.pid;
+  object["parent_pid"] = holder.parent_pid;
+  object["name"] = Text(holder.name);
+  object["state"] = std::string(1, holder.state);
+  object["threads_alive"] = holder.threads_alive;
+  object["kind"] = std::string(HolderKindName(holder.kind));
+  object["clean_up"] = std::string(CleanUpName(holder.clean_up));
+  object["interrupts"] = std::string(CleanUpInterrupts(holder.clean_up));
+  object["start_after_boot_seconds"] =
+      holder.start_after_boot ? Number(Seconds(*holder.start_after_boot)) : Json(nullptr);
+  Json owner = OwnerObject(holder.owner);
+  if (!owner.empty()) object["owner"] = std::move(owner);
+  return object;
+}
+
+Json OwnerUsageObject(const OwnerUsage& usage) {
+  Json object;
+  object["kind"] = std::string(OwnerKindName(usage.kind));
+  object["gpu_instance_id"] = Optional(usage.gpu_instance_id);
+  object["compute_instance_id"] = Optional(usage.compute_instance_id);
+  Json owner = OwnerObject(usage.owner);
+  if (!owner.empty()) object["owner"] = std::move(owner);
+  AddReadings(MetricScope::kOwner, usage.readings, object);
+  return object;
+}
+
 template <class T, class Fn>
 Json List(const std::vector<T>& elements, Fn&& fn) {
   Json list = Json::array();
@@ -146,6 +174,58 @@ Json GpuObject(const Gpu& gpu) {
   object["xids"] = List(gpu.xids, [](const XidCount& xid) {
     return Json{{"xid", xid.xid}, {"count", xid.count}};
   });
+  object["owners"] = List(gpu.owners, OwnerUsageObject);
+  object["holders"] = List(gpu.holders, HolderObject);
+  return object;
+}
+
+Json UnitObject(const DeviceUnit& unit) {
+  Json object;
+  object["resource"] = unit.resource;
+  object["device_id"] = unit.device_id;
+  object["replica"] = Optional(unit.replica);
+  object["gpu_uuid"] = Text(unit.gpu_uuid);
+  object["mig_uuid"] = Text(unit.mig_uuid);
+  return object;
+}
+
+Json AllocationObject(const Allocation& allocation) {
+  Json object = UnitObject(allocation.unit);
+  object["scheduler"] = std::string(SchedulerKindName(allocation.scheduler));
+  object["claim"] = Text(allocation.claim);
+  object["owner"] = OwnerObject(allocation.owner);
+  return object;
+}
+
+Json PodObject(const Pod& pod) {
+  Json object = KnownTexts({{"namespace", pod.identity.namespace_name},
+                            {"name", pod.identity.name},
+                            {"uid", pod.identity.uid}});
+  object["phase"] = Text(pod.phase);
+  object["terminating"] = pod.terminating;
+  object["controller"] = KnownTexts({{"kind", pod.controller.kind}, {"name", pod.controller.id}});
+  object["started"] = pod.started ? Json(TimeText(*pod.started)) : Json(nullptr);
+  object["containers"] = List(pod.containers, [](const PodContainer& container) {
+    return Json{{"name", container.name}, {"id", Text(container.id)}};
+  });
+  object["requests"] = List(pod.requests, [](const ResourceRequest& request) {
+    return Json{{"container", request.container},
+                {"resource", request.resource},
+                {"amount", Number(request.amount)}};
+  });
+  object["memory_request_bytes"] =
+      pod.memory_request_bytes ? Number(*pod.memory_request_bytes) : Json(nullptr);
+  object["labels"] = Json::object();
+  for (const auto& [key, value] : pod.labels) object["labels"][key] = value;
+  return object;
+}
+
+Json SchedulerObject(const Scheduler& scheduler) {
+  Json object;
+  object["allocatable"] = List(scheduler.allocatable, UnitObject);
+  object["allocations"] = List(scheduler.allocations, AllocationObject);
+  object["pods"] = List(scheduler.pods, PodObject);
+  object["dropped"] = scheduler.dropped;
   return object;
 }
 
@@ -187,6 +267,7 @@ std::string SnapshotJson(const Snapshot& snapshot, int indent) {
   object["gpus"] = List(snapshot.gpus, GpuObject);
   object["events"] = List(snapshot.events, EventObject);
   object["capabilities_missing"] = snapshot.capabilities_missing;
+  object["scheduler"] = snapshot.scheduler ? SchedulerObject(*snapshot.scheduler) : Json(nullptr);
   return object.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 

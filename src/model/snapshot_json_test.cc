@@ -18,7 +18,8 @@ TEST(SnapshotJson, AnEmptySnapshotHasAllKeys) {
             R"({"time":"1970-01-01T00:00:00.000Z",)"
             R"("node":{"hostname":null,"driver_version":null,"nvml_version":null,)"
             R"("cuda_version":null},)"
-            R"("sources":[],"gpus":[],"events":[],"capabilities_missing":[]})");
+            R"("sources":[],"gpus":[],"events":[],"capabilities_missing":[],)"
+            R"("scheduler":null})");
 }
 
 TEST(SnapshotJson, AMissingNumberIsNullWithItsReasonBesideIt) {
@@ -135,11 +136,57 @@ TEST(SnapshotJson, EveryFieldOfTheCatalogueIsAKeyOfItsOwn) {
   };
   EXPECT_EQ(extra(json["sources"][0], MetricScope::kSource),
             4u + json["sources"][0].contains("missing"));
-  EXPECT_EQ(extra(json["gpus"][0], MetricScope::kGpu), 14u);
+  EXPECT_EQ(extra(json["gpus"][0], MetricScope::kGpu), 16u);
   EXPECT_EQ(extra(json["gpus"][0]["mig"][0], MetricScope::kMig), 6u);
   EXPECT_EQ(extra(json["gpus"][0]["processes"][0], MetricScope::kProcess),
             6u + json["gpus"][0]["processes"][0].contains("owner") +
                 json["gpus"][0]["processes"][0].contains("missing"));
+}
+
+TEST(SnapshotJson, AHolderSaysWhatItsCleanUpInterrupts) {
+  Snapshot snapshot;
+  DeviceHolder& holder = snapshot.gpus.emplace_back().holders.emplace_back();
+  holder.pid = 27341;
+  holder.name = "python";
+  holder.state = 'Z';
+  holder.threads_alive = 2;
+  holder.kind = HolderKind::kDefunctLeader;
+  holder.owner.user = "alice";
+  const Json json = Json::parse(SnapshotJson(snapshot));
+  EXPECT_EQ(json["gpus"][0]["holders"][0].dump(),
+            R"({"pid":27341,"parent_pid":0,"name":"python","state":"Z","threads_alive":2,)"
+            R"("kind":"defunct_leader","clean_up":"end_process",)"
+            R"("interrupts":"Interrupts this process and nothing else.",)"
+            R"("start_after_boot_seconds":null,"owner":{"user":"alice"}})");
+}
+
+TEST(SnapshotJson, AnOwnersShareHasItsKindAndNumbers) {
+  Snapshot snapshot;
+  OwnerUsage& usage = snapshot.gpus.emplace_back().owners.emplace_back();
+  usage.kind = OwnerKind::kContainer;
+  usage.owner.pod = {"ml", "training-job-1", "0d5e5b4a"};
+  usage.readings.memory_used_bytes = 4439670784.0;
+  const Json json = Json::parse(SnapshotJson(snapshot))["gpus"][0]["owners"][0];
+  EXPECT_EQ(json["kind"], "container");
+  EXPECT_EQ(json["owner"]["pod"]["name"], "training-job-1");
+  EXPECT_EQ(json["memory_used_bytes"], 4439670784);
+  EXPECT_EQ(json["missing"]["sm_share_ratio"], "never_sampled");
+}
+
+TEST(SnapshotJson, TheSchedulersViewIsThere) {
+  Snapshot snapshot;
+  auto scheduler = std::make_shared<Scheduler>();
+  Allocation& allocation = scheduler->allocations.emplace_back();
+  allocation.unit = {"nvidia.com/gpu", "GPU-1::2", 2, "GPU-1", ""};
+  allocation.owner.pod = {"ml", "a", ""};
+  scheduler->pods.emplace_back().memory_request_bytes = 8589934592.0;
+  snapshot.scheduler = scheduler;
+  const Json json = Json::parse(SnapshotJson(snapshot))["scheduler"];
+  EXPECT_EQ(json["allocations"][0].dump(),
+            R"({"resource":"nvidia.com/gpu","device_id":"GPU-1::2","replica":2,)"
+            R"("gpu_uuid":"GPU-1","mig_uuid":null,"scheduler":"kubernetes","claim":null,)"
+            R"("owner":{"pod":{"namespace":"ml","name":"a"}}})");
+  EXPECT_EQ(json["pods"][0]["memory_request_bytes"], 8589934592);
 }
 
 TEST(TimeText, IsRfc3339WithMilliseconds) {

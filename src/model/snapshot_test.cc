@@ -22,6 +22,16 @@ TEST(Snapshot, KindsOfEventsHaveNames) {
   EXPECT_EQ(EventKindName(EventKind::kRecoveryAction), "recovery_action");
 }
 
+TEST(Snapshot, KindsOfOwnersSchedulersAndHoldersHaveNames) {
+  EXPECT_EQ(OwnerKindName(OwnerKind::kContainer), "container");
+  EXPECT_EQ(OwnerKindName(OwnerKind::kUnattributed), "unattributed");
+  EXPECT_EQ(SchedulerKindName(SchedulerKind::kSlurm), "slurm");
+  EXPECT_EQ(HolderKindName(HolderKind::kDefunctLeader), "defunct_leader");
+  EXPECT_EQ(HolderKindName(HolderKind::kOther), "other");
+  EXPECT_EQ(CleanUpName(CleanUp::kDriverReload), "driver_reload");
+  EXPECT_EQ(CleanUpInterrupts(CleanUp::kDriverReload), "Interrupts all GPU work on this node.");
+}
+
 TEST(Snapshot, NothingIsKnownOfAGpuThatNobodyHasRead) {
   const Gpu gpu;
   EXPECT_EQ(gpu.readings.up, Reading(Missing::kNeverSampled));

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <span>
+#include <utility>
 
 namespace gpuassay {
 namespace {
@@ -63,36 +65,83 @@ std::uint32_t Neutralizer::Pid(std::uint32_t original) {
   return pids_.try_emplace(original, next).first->second;
 }
 
+void Neutralizer::ApplyToContainerId(std::string& id) {
+  if (!id.empty()) id = fmt::format("{:064}", Number(Kind::kContainerId, id));
+}
+
+void Neutralizer::ApplyToPodIdentity(PodIdentity& pod) {
+  Rename(Kind::kNamespace, "namespace", pod.namespace_name);
+  Rename(Kind::kPod, "pod", pod.name);
+  if (!pod.uid.empty()) {
+    pod.uid = fmt::format("00000000-0000-0000-0000-{:012}", Number(Kind::kPodUid, pod.uid));
+  }
+}
+
+void Neutralizer::ApplyToJob(JobIdentity& job) {
+  if (!IsOneOf(kPublicJobKinds, job.kind)) Rename(Kind::kJobKind, "kind", job.kind);
+  Rename(Kind::kJob, "job", job.id);
+  if (!IsOneOf(kPublicSteps, job.step) && !IsStepNumber(job.step)) {
+    Rename(Kind::kStep, "step", job.step);
+  }
+}
+
 void Neutralizer::ApplyToOwner(ProcessOwner& owner) {
   if (owner.container) {
-    std::string& id = owner.container->id;
-    if (!id.empty()) id = fmt::format("{:064}", Number(Kind::kContainerId, id));
+    ApplyToContainerId(owner.container->id);
     Rename(Kind::kContainerName, "container", owner.container->name);
     if (!IsOneOf(kPublicRuntimes, owner.container->runtime)) {
       Rename(Kind::kRuntime, "runtime", owner.container->runtime);
     }
   }
-  if (owner.pod) {
-    Rename(Kind::kNamespace, "namespace", owner.pod->namespace_name);
-    Rename(Kind::kPod, "pod", owner.pod->name);
-    std::string& uid = owner.pod->uid;
-    if (!uid.empty()) {
-      uid = fmt::format("00000000-0000-0000-0000-{:012}", Number(Kind::kPodUid, uid));
-    }
-  }
-  if (owner.job) {
-    JobIdentity& job = *owner.job;
-    if (!IsOneOf(kPublicJobKinds, job.kind)) Rename(Kind::kJobKind, "kind", job.kind);
-    Rename(Kind::kJob, "job", job.id);
-    if (!IsOneOf(kPublicSteps, job.step) && !IsStepNumber(job.step)) {
-      Rename(Kind::kStep, "step", job.step);
-    }
-  }
+  if (owner.pod) ApplyToPodIdentity(*owner.pod);
+  if (owner.job) ApplyToJob(*owner.job);
   Rename(Kind::kUser, "user", owner.user);
   std::string& unit = owner.systemd_unit;
   const std::string suffix(UnitSuffix(unit));
   Rename(Kind::kSystemdUnit, "unit", unit);
   unit += suffix;
+}
+
+// Resources of NVIDIA and of Slurm are the same everywhere; any other can be named like a site.
+void Neutralizer::ApplyToResource(std::string& resource) {
+  if (resource.starts_with("nvidia.com/") || resource.starts_with("gres/")) return;
+  Rename(Kind::kResource, "resource", resource);
+}
+
+void Neutralizer::ApplyToUnit(DeviceUnit& unit) {
+  ApplyToResource(unit.resource);
+  unit.gpu_uuid = Uuid(unit.gpu_uuid);
+  unit.mig_uuid = Uuid(unit.mig_uuid);
+  // Other forms of ids (nvidia0/gi1, gpu-0) tell nothing of a site.
+  const std::size_t replica = unit.device_id.find("::");
+  const std::string suffix =
+      replica == std::string::npos ? std::string() : unit.device_id.substr(replica);
+  const std::string uuid = unit.device_id.substr(0, replica);
+  if (uuid.starts_with("GPU-") || uuid.starts_with("MIG-")) unit.device_id = Uuid(uuid) + suffix;
+}
+
+void Neutralizer::ApplyToPod(Pod& pod) {
+  ApplyToPodIdentity(pod.identity);
+  ApplyToJob(pod.controller);
+  for (PodContainer& container : pod.containers) {
+    Rename(Kind::kContainerName, "container", container.name);
+    ApplyToContainerId(container.id);
+  }
+  for (ResourceRequest& request : pod.requests) {
+    Rename(Kind::kContainerName, "container", request.container);
+    ApplyToResource(request.resource);
+  }
+  pod.labels.clear();  // anything can be in them
+}
+
+void Neutralizer::ApplyToScheduler(Scheduler& scheduler) {
+  for (DeviceUnit& unit : scheduler.allocatable) ApplyToUnit(unit);
+  for (Allocation& allocation : scheduler.allocations) {
+    ApplyToUnit(allocation.unit);
+    Rename(Kind::kClaim, "claim", allocation.claim);
+    ApplyToOwner(allocation.owner);
+  }
+  for (Pod& pod : scheduler.pods) ApplyToPod(pod);
 }
 
 void Neutralizer::ApplyToGpu(Gpu& gpu) {
@@ -112,6 +161,14 @@ void Neutralizer::ApplyToGpu(Gpu& gpu) {
     ApplyToOwner(process.owner);
   }
   std::ranges::sort(gpu.processes, {}, &GpuProcess::pid);  // the snapshot's order
+  for (DeviceHolder& holder : gpu.holders) {
+    holder.pid = Pid(holder.pid);
+    if (holder.parent_pid > 1) holder.parent_pid = Pid(holder.parent_pid);
+    Rename(Kind::kProcessName, "process", holder.name);
+    ApplyToOwner(holder.owner);
+  }
+  std::ranges::sort(gpu.holders, {}, &DeviceHolder::pid);
+  gpu.owners.clear();  // derived from the rest, with names in them
 }
 
 Result<void> Neutralizer::Apply(Snapshot& snapshot) {
@@ -121,6 +178,11 @@ Result<void> Neutralizer::Apply(Snapshot& snapshot) {
   }
   for (Gpu& gpu : snapshot.gpus) ApplyToGpu(gpu);
   for (DriverEvent& event : snapshot.events) event.gpu_uuid = Uuid(event.gpu_uuid);
+  if (snapshot.scheduler) {
+    auto scheduler = std::make_shared<Scheduler>(*snapshot.scheduler);
+    ApplyToScheduler(*scheduler);
+    snapshot.scheduler = std::move(scheduler);
+  }
   std::size_t most = pids_.size();
   for (const Numbers& numbers : numbers_) most = std::max(most, numbers.size());
   if (most <= kStandInsMax) return {};

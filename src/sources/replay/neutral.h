@@ -42,6 +42,8 @@ class Neutralizer {
     kStep,
     kUser,
     kSystemdUnit,
+    kResource,
+    kClaim,
     kCount,
   };
   using Numbers = std::unordered_map<std::string, std::size_t>;
@@ -52,6 +54,13 @@ class Neutralizer {
   std::string Uuid(const std::string& original);
   std::uint32_t Pid(std::uint32_t original);
   void ApplyToOwner(ProcessOwner& owner);
+  void ApplyToJob(JobIdentity& job);
+  void ApplyToPodIdentity(PodIdentity& pod);
+  void ApplyToContainerId(std::string& id);
+  void ApplyToResource(std::string& resource);
+  void ApplyToUnit(DeviceUnit& unit);
+  void ApplyToPod(Pod& pod);
+  void ApplyToScheduler(Scheduler& scheduler);
   void ApplyToGpu(Gpu& gpu);
 
   std::array<Numbers, static_cast<std::size_t>(Kind::kCount)> numbers_;

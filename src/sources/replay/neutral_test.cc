@@ -207,5 +207,51 @@ TEST(Neutral, TooManyDifferentPidsAreRefusedNotMixedUp) {
   EXPECT_FALSE(neutralizer.Apply(snapshot));
 }
 
+TEST(Neutralizer, LeavesNothingOfASiteInWhatTheSchedulerTold) {
+  Snapshot snapshot;
+  snapshot.gpus.emplace_back().identity.uuid = "GPU-604ac76c";
+  auto scheduler = std::make_shared<Scheduler>();
+  scheduler->allocatable.push_back({"nvidia.com/gpu", "GPU-604ac76c::2", 2, "GPU-604ac76c", ""});
+  Allocation& allocation = scheduler->allocations.emplace_back();
+  allocation.unit = {"acme.example/gpu", "nvidia0/gi1", std::nullopt, "GPU-604ac76c", "MIG-77"};
+  allocation.claim = "acme-claim";
+  allocation.owner.pod = {"acme", "acme-train", "0d5e5b4a"};
+  Pod& pod = scheduler->pods.emplace_back();
+  pod.identity = {"acme", "acme-train", "0d5e5b4a"};
+  pod.controller = {"Job", "acme-train", ""};
+  pod.containers.push_back({"acme-main", "4f5c"});
+  pod.requests.push_back({"acme-main", "acme.example/gpu", 1});
+  pod.labels = {{"team", "acme"}};
+  snapshot.scheduler = scheduler;
+  Neutralizer neutralizer;
+  ASSERT_TRUE(neutralizer.Apply(snapshot).has_value());
+  EXPECT_EQ(snapshot.scheduler->allocatable[0].device_id,
+            "GPU-00000000-0000-0000-0000-000000000001::2");
+  EXPECT_EQ(snapshot.scheduler->allocatable[0].gpu_uuid, snapshot.gpus[0].identity.uuid);
+  EXPECT_EQ(snapshot.scheduler->allocations[0].unit.resource, "resource-1");
+  EXPECT_EQ(snapshot.scheduler->allocations[0].claim, "claim-1");
+  EXPECT_EQ(snapshot.scheduler->pods[0].identity.name,
+            snapshot.scheduler->allocations[0].owner.pod->name);
+  EXPECT_EQ(SnapshotJson(snapshot).find("acme"), std::string::npos);
+  EXPECT_EQ(scheduler->pods[0].identity.name, "acme-train") << "what others share is left alone";
+}
+
+TEST(Neutralizer, RenamesHoldersAndDropsWhatIsDerived) {
+  Snapshot snapshot;
+  Gpu& gpu = snapshot.gpus.emplace_back();
+  DeviceHolder& holder = gpu.holders.emplace_back();
+  holder.pid = 27341;
+  holder.parent_pid = 1;
+  holder.name = "acme-train";
+  holder.owner.user = "acme";
+  gpu.owners.emplace_back().owner.user = "acme";
+  Neutralizer neutralizer;
+  ASSERT_TRUE(neutralizer.Apply(snapshot).has_value());
+  EXPECT_EQ(gpu.holders[0].pid, 1001u);
+  EXPECT_EQ(gpu.holders[0].parent_pid, 1u);
+  EXPECT_TRUE(gpu.owners.empty());
+  EXPECT_EQ(SnapshotJson(snapshot).find("acme"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace gpuassay
