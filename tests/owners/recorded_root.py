@@ -156,7 +156,6 @@ def neutral_environment(content, replace):
         name, equals, value = variable.partition(b"=")
         if not equals or not ENVIRONMENT_KEPT.fullmatch(name) or ENVIRONMENT_SECRET.search(name):
             continue
-        value = NEUTRAL_HOST if name == b"HOSTNAME" and b"-" not in value else value
         kept.append(name + b"=" + neutral(value, replace) + b"\0")
     return b"".join(kept)
 
