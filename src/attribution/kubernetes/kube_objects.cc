@@ -159,7 +159,7 @@ std::optional<double> MemoryRequestBytes(const json& spec, const json& annotatio
                                          const Pod& pod) {
   std::optional<double> total_mib;
   const auto add = [&](std::optional<double> mib) {
-    if (mib) total_mib = total_mib.value_or(0.0) + *mib;  // NOLINT: a sum starts at zero
+    if (mib) total_mib = total_mib ? *total_mib + *mib : *mib;
   };
   for (const ResourceRequest& request : pod.requests) {
     if (Stays(spec, request.container)) add(MemoryMib(pod, request));

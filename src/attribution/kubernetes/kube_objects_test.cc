@@ -11,9 +11,9 @@ namespace {
 // A pod as the API server writes it, with `metadata`, `spec` and `status` filled in.
 std::string PodJson(std::string_view metadata, std::string_view spec = "",
                     std::string_view status = "") {
-  return fmt::format(
-      R"({{"metadata":{{"name":"p","namespace":"team","uid":"u1"{}}},"spec":{{{}}},"status":{{{}}}}})",
-      metadata, spec, status);
+  return fmt::format(R"({{"metadata":{{"name":"p","namespace":"team","uid":"u1"{}}},)"
+                     R"("spec":{{{}}},"status":{{{}}}}})",
+                     metadata, spec, status);
 }
 
 ApiPod Parse(const std::string& json, const PodRules& rules = {}) {
