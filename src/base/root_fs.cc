@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -115,6 +116,49 @@ Result<std::string> RootFs::ReadLink(std::string_view path) const {
   const ssize_t size = readlink(full.c_str(), target.data(), target.size());
   if (size < 0) return FailErrno("read link", full);
   return std::string(target.data(), static_cast<std::size_t>(size));
+}
+
+std::optional<std::size_t> RootFs::ReadStart(std::string_view path, std::span<char> into) const {
+  std::array<char, 4096> full;
+  if (root_.size() + path.size() >= full.size()) return std::nullopt;
+  *std::ranges::copy(path, std::ranges::copy(root_, full.begin()).out).out = '\0';
+  const FileDescriptor file(open(full.data(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return std::nullopt;
+  const ssize_t got = read(file.get(), into.data(), into.size());
+  if (got < 0) return std::nullopt;
+  return static_cast<std::size_t>(got);
+}
+
+Result<LinkTargets> RootFs::ReadLinks(std::string_view path, std::string_view prefix) const {
+  const std::string full = Resolve(path);
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(full.c_str()), closedir);
+  if (!directory) return FailErrno("list", full);
+  LinkTargets targets;
+  for (;;) {
+    errno = 0;
+    const dirent* const entry = readdir(directory.get());
+    if (entry == nullptr) break;
+    std::array<char, 4096> target;
+    const ssize_t size =
+        readlinkat(dirfd(directory.get()), entry->d_name, target.data(), target.size());
+    if (size < 0) continue;
+    ++targets.links;
+    const std::string_view text(target.data(), static_cast<std::size_t>(size));
+    if (!text.starts_with(prefix) || targets.matching.size() == kTargetsMax) continue;
+    const auto place = std::ranges::lower_bound(targets.matching, text);
+    if (place == targets.matching.end() || *place != text) targets.matching.emplace(place, text);
+  }
+  if (errno != 0) return FailErrno("list", full);
+  return targets;
+}
+
+std::optional<FileStamp> RootFs::Stamp(std::string_view path) const {
+  struct stat status = {};
+  if (stat(Resolve(path).c_str(), &status) != 0) return std::nullopt;
+  return FileStamp{
+      .inode = status.st_ino,
+      .bytes = static_cast<std::uint64_t>(status.st_size),
+      .changed_ns = status.st_ctim.tv_sec * std::int64_t{1'000'000'000} + status.st_ctim.tv_nsec};
 }
 
 bool RootFs::Exists(std::string_view path) const {

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +14,24 @@
 #include "base/result.h"
 
 namespace gpuassay {
+
+// Where the kernel tells of processes, and where it puts the files of devices: inside a root.
+inline constexpr std::string_view kProcDirectory = "/proc";
+inline constexpr std::string_view kDeviceDirectory = "/dev";
+
+// Which content a file has: another file of the same name or a change of it gives another stamp.
+struct FileStamp {
+  std::uint64_t inode = 0;
+  std::uint64_t bytes = 0;
+  std::int64_t changed_ns = 0;
+  bool operator==(const FileStamp&) const = default;
+};
+
+// What the symbolic links of a directory say.
+struct LinkTargets {
+  std::vector<std::string> matching;  // each once, sorted
+  std::size_t links = 0;              // all there are, whatever they say
+};
 
 class RootFs {
  public:
@@ -32,6 +53,18 @@ class RootFs {
 
   // What a symbolic link says, not followed: it may name nothing, or a path of the host.
   Result<std::string> ReadLink(std::string_view path) const;
+
+  // The first bytes of a file, as many as fit: for small files that are read all the time. One
+  // open, read and close, no allocation. Nullopt on any error.
+  std::optional<std::size_t> ReadStart(std::string_view path, std::span<char> into) const;
+
+  // Reads all links of a directory (the open files of a process) and keeps what starts with
+  // `prefix`, at most kTargetsMax of them. A link that disappears meanwhile is passed over.
+  static constexpr std::size_t kTargetsMax = 1024;
+  Result<LinkTargets> ReadLinks(std::string_view path, std::string_view prefix) const;
+
+  // Nullopt when there is no such file. Follows links.
+  std::optional<FileStamp> Stamp(std::string_view path) const;
 
   // True when there is something of that name (a link is not followed).
   bool Exists(std::string_view path) const;

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 #include <vector>
 
 namespace gpuassay {
@@ -73,6 +75,59 @@ TEST_F(RootFsTest, ReadsALinkWithoutFollowingIt) {
   EXPECT_TRUE(fs->Exists("/link"));
   EXPECT_FALSE(fs->Exists("/absent"));
   EXPECT_EQ(fs->ReadLink("/absent").error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(RootFsTest, ReadsTheStartOfAFileIntoMemoryOfTheCaller) {
+  Write("/long", "0123456789");
+  const Result<RootFs> fs = RootFs::Open(root_);
+  ASSERT_TRUE(fs.has_value());
+  std::array<char, 4> some = {};
+  EXPECT_EQ(fs->ReadStart("/long", some), 4u);
+  EXPECT_EQ(std::string_view(some.data(), some.size()), "0123");
+  std::array<char, 16> all = {};
+  EXPECT_EQ(fs->ReadStart("/long", all), 10u);
+  EXPECT_EQ(fs->ReadStart("/absent", all), std::nullopt);
+  EXPECT_EQ(fs->ReadStart("/" + std::string(5000, 'a'), all), std::nullopt);
+}
+
+TEST_F(RootFsTest, KeepsOfManyLinksWhatIsAskedFor) {
+  std::filesystem::create_directory(root_ + "/fd");
+  for (const auto& [name, target] : {std::pair{"0", "/dev/null"},
+                                     {"3", "/dev/nvidia1"},
+                                     {"4", "/dev/nvidia0"},
+                                     {"5", "/dev/nvidia1"},
+                                     {"6", "socket:[7]"}}) {
+    std::filesystem::create_symlink(target, root_ + "/fd/" + name);
+  }
+  Write("/fd/plain", "no link");
+  const Result<RootFs> fs = RootFs::Open(root_);
+  ASSERT_TRUE(fs.has_value());
+  const Result<LinkTargets> targets = fs->ReadLinks("/fd", "/dev/nvidia");
+  ASSERT_TRUE(targets.has_value());
+  EXPECT_EQ(targets->matching, (std::vector<std::string>{"/dev/nvidia0", "/dev/nvidia1"}));
+  EXPECT_EQ(targets->links, 5u);
+  EXPECT_EQ(fs->ReadLinks("/absent", "").error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(RootFsTest, KeepsABoundedNumberOfTargets) {
+  std::filesystem::create_directory(root_ + "/fd");
+  for (int i = 0; i < 1030; ++i) {
+    std::filesystem::create_symlink("/dev/nvidia" + std::to_string(i),
+                                    root_ + "/fd/" + std::to_string(i));
+  }
+  EXPECT_EQ(RootFs::Open(root_)->ReadLinks("/fd", "/dev/")->matching.size(), RootFs::kTargetsMax);
+}
+
+TEST_F(RootFsTest, AStampChangesWithTheFile) {
+  Write("/file", "a");
+  const Result<RootFs> fs = RootFs::Open(root_);
+  ASSERT_TRUE(fs.has_value());
+  const std::optional<FileStamp> first = fs->Stamp("/file");
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(fs->Stamp("/file"), first);
+  Write("/file", "ab");
+  EXPECT_NE(fs->Stamp("/file"), first);
+  EXPECT_EQ(fs->Stamp("/absent"), std::nullopt);
 }
 
 TEST_F(RootFsTest, RefusesARootThatIsNoDirectory) {
