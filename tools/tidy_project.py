@@ -7,6 +7,7 @@ from tidy_code import Rule, folder_of, is_test, suffix
 TESTED_ELSEWHERE = {
     "src/base/check.cc": "ends the process",
     "src/base/log.cc": "a write to standard error; tests/agent reads it",
+    "src/attribution/split/device_share.cc": "ledger_test.cc tests it through the ledger",
     "src/agent/agent.cc": "wiring; tests/agent runs it as a program",
     "src/agent/worker.cc": "a process; tests/agent and supervisor_test.cc run it",
     "sim/scenario/reader.cc": "errors_test.cc tests it through whole files",

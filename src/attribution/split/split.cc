@@ -131,7 +131,7 @@ std::vector<Reading> SplitOverInstances(const std::vector<MigInstance>& instance
   for (std::size_t i = 0; i < instances.size(); ++i) {
     const std::optional<double> own = WorkOf(instances[i]);
     if (!own && occupied[i]) known = false;
-    work[i] = own.value_or(0);  // nobody is on it: nobody worked there
+    if (own) work[i] = *own;  // else nobody is on it, and nobody worked there
     sum += work[i];
   }
   if (!known && std::count(occupied.begin(), occupied.end(), true) == 1) {
