@@ -34,7 +34,7 @@ TEST(DeviceText, TellsTheInstance) {
   EXPECT_EQ(DeviceText(gpu, &mig), "GPU 2 MIG 1 (1g.5gb)");
 }
 
-TEST(MebibytesText, Rounds) { EXPECT_EQ(MebibytesText(4439670784.0), "4234 MiB"); }
+TEST(MebibytesText, RoundsToWholeMebibytes) { EXPECT_EQ(MebibytesText(4439670784.0), "4234 MiB"); }
 
 }  // namespace
 }  // namespace gpuassay
