@@ -41,6 +41,7 @@ std::string_view IndexHtml() {
 <ul>
 <li><a href="/metrics">/metrics</a>: Prometheus text, or OpenMetrics when asked for</li>
 <li><a href="/api/v1/snapshot">/api/v1/snapshot</a>: everything known now, as JSON</li>
+<li><a href="/api/v1/views">/api/v1/views</a>: hardware, scheduler and processes side by side, as JSON</li>
 <li><a href="/healthz">/healthz</a>: is this process alive</li>
 <li><a href="/readyz">/readyz</a>: are the numbers fresh</li>
 </ul>
@@ -50,7 +51,7 @@ std::string_view IndexHtml() {
 }
 
 std::string_view PathsText() {
-  return "not found; there are:\n/\n/metrics\n/healthz\n/readyz\n/api/v1/snapshot\n";
+  return "not found; there are:\n/\n/metrics\n/healthz\n/readyz\n/api/v1/snapshot\n/api/v1/views\n";
 }
 
 }  // namespace gpuassay

@@ -39,7 +39,8 @@ TEST(Pages, AgeIsNotNegativeWhenTheWallClockWasSetBack) {
 }
 
 TEST(Pages, TheIndexAndTheListOfPathsNameTheSamePages) {
-  for (const std::string path : {"/metrics", "/healthz", "/readyz", "/api/v1/snapshot"}) {
+  for (const std::string path :
+       {"/metrics", "/healthz", "/readyz", "/api/v1/snapshot", "/api/v1/views"}) {
     EXPECT_NE(IndexHtml().find("<a href=\"" + path + "\">"), std::string::npos);
     EXPECT_NE(PathsText().find("\n" + path + "\n"), std::string::npos);
   }

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "model/snapshot_json.h"
+#include "views/views_json.h"
 #include "web/accept.h"
 #include "web/address.h"
 #include "web/connection_watch.h"
@@ -23,8 +24,9 @@ namespace {
 
 // What a path is counted under; everything unknown is one of them, so that a scan of the server
 // makes no series.
-constexpr std::array<std::string_view, 7> kPaths = {
-    "/", "/metrics", "/healthz", "/health", "/readyz", "/api/v1/snapshot", "other"};
+constexpr std::array<std::string_view, 8> kPaths = {
+    "/",       "/metrics",         "/healthz",      "/health",
+    "/readyz", "/api/v1/snapshot", "/api/v1/views", "other"};
 constexpr std::array<int, 5> kCodes = {200, 404, 405, 500, 503};
 constexpr std::size_t kOtherPath = kPaths.size() - 1;
 
@@ -223,6 +225,12 @@ class MhdServer final : public Server {
                                 [](const Snapshot& snapshot) { return SnapshotJson(snapshot); }),
               .text = "\n"};
     }
+    if (path == "/api/v1/views") {
+      return {.content_type = "application/json",
+              .kept = views_.Get(state_.Latest(),
+                                 [](const Snapshot& snapshot) { return ViewsJson(snapshot); }),
+              .text = "\n"};
+    }
     if (path == "/") {
       return {.content_type = "text/html; charset=utf-8",
               .kept = nullptr,
@@ -267,6 +275,7 @@ class MhdServer final : public Server {
   Kept prometheus_;
   Kept open_metrics_;
   Kept json_;
+  Kept views_;
   std::uint16_t port_ = 0;
   ConnectionWatch watch_;
   MHD_Daemon* daemon_ = nullptr;

@@ -10,6 +10,7 @@
 
 #include "exposition/example_snapshot.h"
 #include "model/snapshot_json.h"
+#include "views/views_json.h"
 #include "web/test_client.h"
 
 namespace gpuassay {
@@ -131,8 +132,9 @@ TEST_F(ServerTest, ABodyIsNotReadAndDoesNotConfuseTheConnection) {
 TEST_F(ServerTest, UnknownPathsListTheKnownOnesAndEchoNothing) {
   const std::string answer = Get("/<script>alert(1)</script>?x=<b>");
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 404 Not Found\r\n"));
-  EXPECT_EQ(BodyOf(answer),
-            "not found; there are:\n/\n/metrics\n/healthz\n/readyz\n/api/v1/snapshot\n");
+  EXPECT_EQ(
+      BodyOf(answer),
+      "not found; there are:\n/\n/metrics\n/healthz\n/readyz\n/api/v1/snapshot\n/api/v1/views\n");
   EXPECT_EQ(answer.find("script"), std::string::npos);
 }
 
@@ -165,6 +167,16 @@ TEST_F(ServerTest, TheSnapshotIsJson) {
   const std::string answer = Get("/api/v1/snapshot");
   EXPECT_NE(answer.find("\r\nContent-Type: application/json\r\n"), std::string::npos);
   EXPECT_EQ(BodyOf(answer), SnapshotJson(*state_.Latest()) + "\n");
+}
+
+TEST_F(ServerTest, TheViewsAreJsonOfTheNewestSnapshot) {
+  const std::string answer = Get("/api/v1/views");
+  EXPECT_NE(answer.find("\r\nContent-Type: application/json\r\n"), std::string::npos);
+  EXPECT_EQ(BodyOf(answer), ViewsJson(*state_.Latest()) + "\n");
+  Snapshot next = WithSource();
+  next.node.hostname = "another-node";
+  state_.Set(next);
+  EXPECT_NE(Get("/api/v1/views").find("\"hostname\":\"another-node\""), std::string::npos);
 }
 
 TEST_F(ServerTest, TheIndexLinksToThePages) {
