@@ -1,0 +1,139 @@
+#include "views/views.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "views/disagreements.h"
+
+namespace gpuassay {
+namespace {
+
+using Kind = DisagreementKind;
+constexpr double kMebibyte = 1048576;
+
+std::string TextOfKind(const std::vector<Disagreement>& list, Kind kind) {
+  const auto found = std::ranges::find(list, kind, &Disagreement::kind);
+  return found == list.end() ? "" : found->text;
+}
+std::string OnDevice(const Snapshot& snapshot, Kind kind) {
+  return TextOfKind(MakeViews(snapshot).devices.at(0).disagreements, kind);
+}
+
+ProcessOwner OfPod(const std::string& name) {
+  ProcessOwner owner;
+  owner.pod = {"ml", name, "uid-" + name};
+  return owner;
+}
+
+GpuProcess Process(std::uint32_t pid, ProcessOwner owner) {
+  GpuProcess process;
+  process.pid = pid;
+  process.name = "python";
+  process.owner = std::move(owner);
+  process.readings.memory_used_bytes = 100 * kMebibyte;
+  return process;
+}
+
+// One GPU, handed out to ml/a as `replicas` units.
+Snapshot Node(std::uint32_t replicas = 1) {
+  Snapshot snapshot;
+  snapshot.gpus.resize(1);
+  snapshot.gpus[0].identity.uuid = "GPU-0";
+  snapshot.gpus[0].identity.name = "NVIDIA A10";
+  Scheduler scheduler;
+  for (std::uint32_t i = 0; i < replicas; ++i) {
+    scheduler.allocatable.push_back({"nvidia.com/gpu", "GPU-0", i, "GPU-0", ""});
+  }
+  Allocation one;
+  one.unit = scheduler.allocatable[0];
+  one.owner = OfPod("a");
+  scheduler.allocations.push_back(one);
+  snapshot.scheduler = std::make_shared<const Scheduler>(scheduler);
+  return snapshot;
+}
+
+TEST(Disagreements, AnAllocatedGpuWithoutAProcessOfItsPodIsHeld) {
+  Snapshot snapshot = Node();
+  EXPECT_EQ(OnDevice(snapshot, Kind::kHeldWithoutProcess),
+            "ml/a was given GPU 0 and has no process on it");
+  snapshot.gpus[0].processes = {Process(7, OfPod("a"))};
+  EXPECT_EQ(OnDevice(snapshot, Kind::kHeldWithoutProcess), "");
+}
+
+TEST(Disagreements, APodThatWasGivenNoGpuAndUsesOneIsNamed) {
+  Snapshot snapshot = Node();
+  snapshot.gpus[0].processes = {Process(7, OfPod("a"))};
+  EXPECT_EQ(OnDevice(snapshot, Kind::kUsedWithoutAllocation), "");
+  snapshot.gpus[0].processes = {Process(8, OfPod("b"))};
+  EXPECT_EQ(OnDevice(snapshot, Kind::kUsedWithoutAllocation),
+            "ml/b was given no GPU and holds 100 MiB of GPU 0: PID 8 (python)");
+}
+
+TEST(Disagreements, AProcessOutsideKubernetesOnItsGpuIsNamed) {
+  Snapshot snapshot = Node();
+  ProcessOwner alice;
+  alice.user = "alice";
+  snapshot.gpus[0].processes = {Process(9, alice)};
+  EXPECT_EQ(OnDevice(snapshot, Kind::kOutsideScheduler),
+            "PID 9 (python) of user alice holds 100 MiB of GPU 0, which Kubernetes hands out as "
+            "nvidia.com/gpu");
+  snapshot.scheduler = nullptr;
+  EXPECT_EQ(OnDevice(snapshot, Kind::kOutsideScheduler), "");
+}
+
+TEST(Disagreements, FourReplicasAreOneDevice) {
+  EXPECT_EQ(OnDevice(Node(4), Kind::kUnitsAreOneDevice),
+            "4 units of nvidia.com/gpu are one device, GPU 0 (NVIDIA A10): its memory is not "
+            "divided, and a pod with two of them gets no more of it");
+  EXPECT_EQ(OnDevice(Node(1), Kind::kUnitsAreOneDevice), "");
+  const Views views = MakeViews(Node(4));
+  EXPECT_EQ(views.resources.at(0).units, 4U);
+  EXPECT_EQ(views.resources.at(0).devices, 1U);
+}
+
+TEST(Disagreements, MemoryNobodyOwnsCountsFromHalfAGibibyte) {
+  Snapshot snapshot = Node();
+  snapshot.gpus[0].readings.memory_unattributed_bytes = 512 * kMebibyte - 1;
+  EXPECT_EQ(OnDevice(snapshot, Kind::kMemoryNobodyOwns), "");
+  snapshot.gpus[0].readings.memory_unattributed_bytes = 512 * kMebibyte;
+  EXPECT_TRUE(OnDevice(snapshot, Kind::kMemoryNobodyOwns)
+                  .starts_with("512 MiB of GPU 0 are used and no listed process accounts for "
+                               "them; nobody has the device open."));
+}
+
+TEST(Disagreements, APoolAQuarterLargerThanItsDataIsNamed) {
+  Snapshot snapshot = Node();
+  GpuProcess process = Process(7, OfPod("a"));
+  process.readings.memory_pool_reserved_bytes = 1250 * kMebibyte;
+  process.readings.memory_pool_allocated_bytes = 1000 * kMebibyte;
+  snapshot.gpus[0].processes = {process};
+  EXPECT_EQ(OnDevice(snapshot, Kind::kPoolLargerThanData),
+            "the pool of PID 7 (python) has taken 1250 MiB of GPU 0 and holds 1000 MiB of data");
+  snapshot.gpus[0].processes[0].readings.memory_pool_reserved_bytes = 1249 * kMebibyte;
+  EXPECT_EQ(OnDevice(snapshot, Kind::kPoolLargerThanData), "");
+}
+
+TEST(Disagreements, EightProcessesAreMany) {
+  Snapshot snapshot = Node();
+  for (std::uint32_t i = 0; i < 7; ++i) snapshot.gpus[0].processes.push_back(Process(i, {}));
+  EXPECT_EQ(OnDevice(snapshot, Kind::kManySharers), "");
+  snapshot.gpus[0].processes.push_back(Process(7, {}));
+  EXPECT_EQ(OnDevice(snapshot, Kind::kManySharers),
+            "8 processes share GPU 0, 0 ran a kernel since the last reading");
+}
+
+TEST(Disagreements, AFailingSourceOtherThanTheDriverIsOfTheNode) {
+  Snapshot snapshot = Node();
+  snapshot.sources.resize(2);
+  snapshot.sources[0].error = "driver";
+  EXPECT_TRUE(MakeViews(snapshot).disagreements.empty());
+  snapshot.sources[1].name = "kubelet";
+  snapshot.sources[1].error = "refused";
+  EXPECT_EQ(TextOfKind(MakeViews(snapshot).disagreements, Kind::kSchedulerUnreachable),
+            "kubelet: refused");
+}
+
+}  // namespace
+}  // namespace gpuassay
