@@ -135,5 +135,48 @@ TEST(Disagreements, AFailingSourceOtherThanTheDriverIsOfTheNode) {
             "kubelet: refused");
 }
 
+TEST(Disagreements, AGpuInNoResourceIsNamedWhileOthersAreHandedOut) {
+  Snapshot snapshot = Node();
+  EXPECT_EQ(OnDevice(snapshot, Kind::kNotHandedOut), "");
+  snapshot.gpus.resize(2);
+  snapshot.gpus[1].identity.index = 1;
+  snapshot.gpus[1].identity.uuid = "GPU-1";
+  EXPECT_EQ(TextOfKind(MakeViews(snapshot).devices.at(1).disagreements, Kind::kNotHandedOut),
+            "GPU 1 is in no resource of this node while others are: the device plugin leaves it "
+            "out or holds it for unhealthy");
+}
+
+TEST(Disagreements, APodOnAnotherDeviceThanItsOwnIsNamed) {
+  Snapshot snapshot = Node();
+  snapshot.gpus.resize(2);
+  snapshot.gpus[1].identity.index = 1;
+  snapshot.gpus[1].identity.uuid = "GPU-1";
+  snapshot.gpus[1].processes = {Process(7, OfPod("a"))};
+  EXPECT_EQ(TextOfKind(MakeViews(snapshot).devices.at(1).disagreements, Kind::kUsedOtherDevice),
+            "ml/a was given GPU 0 and holds 100 MiB of GPU 1: PID 7 (python)");
+  std::swap(snapshot.gpus[0].processes, snapshot.gpus[1].processes);
+  EXPECT_EQ(OnDevice(snapshot, Kind::kUsedOtherDevice), "");
+}
+
+TEST(Disagreements, MemoryIsComparedWithWhatThePodAskedFor) {
+  const auto found = [](double asked_mebibytes, Kind kind) {
+    Snapshot snapshot = Node();
+    Scheduler scheduler = *snapshot.scheduler;
+    scheduler.pods.resize(1);
+    scheduler.pods[0].identity = *OfPod("a").pod;
+    scheduler.pods[0].memory_request_bytes = asked_mebibytes * kMebibyte;
+    snapshot.scheduler = std::make_shared<const Scheduler>(scheduler);
+    snapshot.gpus[0].processes = {Process(7, OfPod("a"))};
+    return TextOfKind(MakeViews(snapshot).pods.at(0).disagreements, kind);
+  };
+  EXPECT_EQ(found(99, Kind::kMemoryOverRequest),
+            "ml/a asked for 99 MiB of device memory and uses 100 MiB");
+  EXPECT_EQ(found(100, Kind::kMemoryOverRequest), "");
+  EXPECT_EQ(found(199, Kind::kMemoryUnderRequest), "");
+  EXPECT_EQ(found(200, Kind::kMemoryUnderRequest),
+            "ml/a asked for 200 MiB of device memory and uses 100 MiB: 2.0 times as much as it "
+            "uses");
+}
+
 }  // namespace
 }  // namespace gpuassay
