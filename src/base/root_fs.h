@@ -15,9 +15,11 @@
 
 namespace gpuassay {
 
-// Where the kernel tells of processes, and where it puts the files of devices: inside a root.
+// Where the kernel tells of processes, where it puts the files of devices, and where users have
+// their names: inside a root.
 inline constexpr std::string_view kProcDirectory = "/proc";
 inline constexpr std::string_view kDeviceDirectory = "/dev";
+inline constexpr std::string_view kPasswdFile = "/etc/passwd";
 
 // Which content a file has: another file of the same name or a change of it gives another stamp.
 struct FileStamp {

@@ -1,11 +1,19 @@
 // PID → who it belongs to, as far as the node's own file system tells. Remembers what it has found
-// per (PID, start): a process that is known costs one small read a cycle. Not thread-safe.
+// per (PID, start): a process that is known costs one small read a cycle.
+//
+// Reading a process for the first time can block for ever: /proc/PID/environ and cmdline wait for
+// its memory lock, which a process that hangs in the driver may hold. So there are two ways to use
+// this. `Find` does everything itself. Or: `FindKnown`, which never blocks; `TakeToLearn` for the
+// PIDs that it could not answer; `LearnProcess` for each of them in a thread that may be given up,
+// which touches nothing but its arguments; `Remember` for what comes back. When that thread hangs,
+// LearnProcess with kWhatCannotBlock still gives cgroup, user and the kernel's name.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "attribution/node/proc.h"
 #include "base/clock.h"
@@ -16,29 +24,66 @@ namespace gpuassay {
 struct ProcessFacts {
   Duration start_after_boot{};
   ProcessOwner owner;  // pod: only the UID; container: id and runtime
-  std::string name;    // what the driver could not read: first word of the command line's
-                       // last path component, else comm
+  std::string name;    // what the driver could not read: first word of the command line, without
+                       // its folders; else comm
   bool other_pid_namespace = false;
   // From the environment, for the scheduler's view. Empty when not set or not readable.
   std::string nvidia_visible_devices;  // NVIDIA_VISIBLE_DEVICES of a container
   std::string slurm_gpus;              // SLURM_STEP_GPUS, else SLURM_JOB_GPUS: indices
 };
 
+enum class ReadDepth : std::uint8_t {
+  kWhatCannotBlock,  // without environment and command line
+  kAll,
+};
+
+// What was read of one process.
+struct LearnedProcess {
+  std::uint32_t pid = 0;
+  ProcessFacts facts;  // without the user's name
+  std::optional<std::uint32_t> real_uid;
+  std::string comm;
+  std::size_t cgroup_hash = 0;  // of the text of its cgroup file
+};
+
+// Nullopt: no such process, or it ended while it was read. Slurm: the cgroup, else SLURM_JOB_ID and
+// SLURM_STEP_ID of the environment; what else the environment says of Slurm counts only when its
+// job is that of the cgroup. Array jobs as JOB_TASK; steps 4294967290..4294967295 by their names.
+// A job hides the unit that runs all jobs (slurmd.service).
+std::optional<LearnedProcess> LearnProcess(const Proc& proc, std::uint32_t pid, ReadDepth depth);
+
+// Not thread-safe.
 class ProcessOwners {
  public:
   static constexpr std::size_t kRememberedMax = 16384;
+  // A process can be moved to another cgroup while it runs (pam_slurm_adopt, systemd-run --scope, a
+  // container that is restored): every so many times that it is asked for, its cgroup is read
+  // again. Cannot block.
+  static constexpr std::uint32_t kCgroupEvery = 30;
 
-  explicit ProcessOwners(RootFs root);
+  // `ticks_per_second`: as for Proc.
+  explicit ProcessOwners(RootFs root, double ticks_per_second = 100);
   ~ProcessOwners();
 
-  // Null: no such process, or it ended while it was read. Slurm: the cgroup, else SLURM_JOB_ID and
-  // SLURM_STEP_ID of the environment (array jobs as JOB_TASK from SLURM_ARRAY_JOB_ID); steps
-  // 4294967291..4294967295 by their names ("batch" ...). User: the real user, by /etc/passwd of the
-  // root, else its number. The pointer is valid until the next call.
+  // Null: no such process, or it ended while it was read. User: the real user, by /etc/passwd of
+  // the root (read again when that file changes), else its number. The pointer is valid until the
+  // next call of anything here. May block.
   const ProcessFacts* Find(std::uint32_t pid);
+
+  // Null: not known, or no such process. Never blocks. An exec changes command line and
+  // environment but not the start: it is noticed by the kernel's name of the process; then, and
+  // when it has been moved, the old facts are given until somebody has learned the new ones. An
+  // exec of a program of the same name is not noticed.
+  const ProcessFacts* FindKnown(std::uint32_t pid);
+  // Each PID once that FindKnown did not know, or knew only as it was before a change, since the
+  // last call of this; ascending.
+  std::vector<std::uint32_t> TakeToLearn();
+  const ProcessFacts* Remember(LearnedProcess learned);
 
   // Forgets processes that were not asked for since the last call of this. Once a cycle.
   void ForgetUnasked();
+
+  std::size_t remembered() const;
 
  private:
   struct Impl;
