@@ -155,6 +155,7 @@ ProcessKey KeyOf(const GpuProcess& process) {
 
 struct ProcessState {
   Total sm_seconds;
+  std::optional<Duration> start;  // since boot; another one under the same PID is another process
   std::uint64_t cycle = 0;  // the last one it was listed in
 };
 
@@ -316,6 +317,10 @@ void ApplyProcesses(GpuState& state, Gpu& gpu, std::uint64_t cycle, bool counts,
       continue;
     }
     ProcessState& entry = found->second;
+    if (entry.start && process.start_after_boot && entry.start != process.start_after_boot) {
+      entry = ProcessState{};
+    }
+    if (process.start_after_boot) entry.start = process.start_after_boot;
     if (counts && entry.cycle != cycle) {
       // A process that was not there before may have started at any time in the interval: its
       // samples stand for it all the same, they are a mean over the interval.

@@ -317,6 +317,19 @@ TEST_F(IntegratorTest, AProcessThatEndedFreesItsEntryAndItsPidStartsAnew) {
   EXPECT_EQ(snapshot_.gpus[0].processes[0].readings.sm_utilization_seconds_total, Reading(0.25));
 }
 
+TEST_F(IntegratorTest, AnotherStartUnderTheSamePidIsAnotherProcess) {
+  Gpu gpu = MakeGpu();
+  gpu.readings.process_count = 1;
+  gpu.processes = {MakeProcess(42, 0.5)};
+  Apply(seconds(0), gpu);
+  gpu.processes[0].start_after_boot = seconds(100);  // only now known: the same process
+  Apply(seconds(2), gpu);
+  EXPECT_EQ(snapshot_.gpus[0].processes[0].readings.sm_utilization_seconds_total, Reading(1.0));
+  gpu.processes[0].start_after_boot = seconds(102);
+  Apply(seconds(3), gpu);
+  EXPECT_EQ(snapshot_.gpus[0].processes[0].readings.sm_utilization_seconds_total, Reading(0.5));
+}
+
 TEST_F(IntegratorTest, AProcessSurvivesAListThatCouldNotBeRead) {
   Gpu gpu = MakeGpu();
   gpu.readings.process_count = 1;
