@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/check.h"
+#include "sim/engine/identifiers.h"
 
 namespace gpuassay::sim {
 namespace {
@@ -288,11 +289,9 @@ void FillPciInfo(const PciAddress& address, std::uint32_t pci_device_id,
 }
 
 std::string MigUuid(const Driver& driver, const DeviceState& gpu, const MigState& mig) {
-  // Until branch 470 the UUID of a MIG device was made of its parent's and the instance ids.
-  if (driver.engine.scenario().driver.major >= 470) {
-    return mig.uuid;
-  }
-  return fmt::format("MIG-{}/{}/{}", gpu.config.uuid, mig.gpu_instance_id, mig.compute_instance_id);
+  return driver.engine.scenario().driver.major >= kMigUuidDriverMajor
+             ? mig.uuid
+             : MigUuidOfParent(gpu.config.uuid, mig.gpu_instance_id, mig.compute_instance_id);
 }
 
 }  // namespace gpuassay::sim

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/engine/identifiers.h"
+
 namespace gpuassay::sim {
 namespace {
 
@@ -45,9 +47,7 @@ DeviceState Device::Start() {
   state.index = index_;
   state.model = model_;
   state.config = gpu;
-  if (gpu.uuid.empty()) {
-    state.config.uuid = MakeUuid("GPU-", key);
-  }
+  state.config.uuid = GpuUuid(*scenario_, index_);
   if (gpu.serial.empty()) {
     state.config.serial = MakeSerial(key);
   }

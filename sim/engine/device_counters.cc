@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "sim/engine/device.h"
+#include "sim/engine/identifiers.h"
 
 namespace gpuassay::sim {
 namespace {
@@ -119,7 +120,7 @@ void Device::UpdateMig(Duration at, DeviceState& state) {
     instance.index = i;
     instance.gpu_instance_id = placed ? (*placed)[i].gpu_instance_id : i;
     instance.generation = mig_generation_;
-    instance.uuid = MakeUuid("MIG-", Mix(scenario_->seed + index_ * 8191 + i) + mig_generation_);
+    instance.uuid = MigUuid(*scenario_, index_, i, mig_generation_);
     instance.profile = profiles[i];
     instance.memory_total_bytes = profiles[i]->memory_bytes;
     state.mig.push_back(instance);

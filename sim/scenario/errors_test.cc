@@ -111,7 +111,8 @@ TEST(ScenarioErrors, OfTheHead) {
             "s.yaml:1:1: a scenario has no `gpu`; did you mean `gpus`?");
   EXPECT_EQ(ErrorOf("zzzzzzzzzz: 1"),
             "s.yaml:1:1: a scenario has no `zzzzzzzzzz`; it can have name, description, seed, "
-            "noise, start, length, driver, hostname, profiles, gpus, processes, faults");
+            "noise, start, length, driver, hostname, profiles, gpus, node, kubernetes, pods, "
+            "containers, jobs, processes, faults");
   EXPECT_EQ(ErrorOf("name: x"), "s.yaml:1:1: a scenario needs `gpus`");
   EXPECT_EQ(ErrorAfterGpus("name: [1]"), "s.yaml:2:7: `name` must be a text, not a list");
   EXPECT_EQ(ErrorAfterGpus("seed: -1"),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "base/duration.h"
 #include "sim/scenario/sections.h"
@@ -11,9 +12,11 @@ namespace gpuassay::sim {
 namespace {
 
 constexpr std::array<std::string_view, 3> kTypes = {"compute", "graphics", "mps"};
-constexpr std::array<std::string_view, 14> kKeys = {"pid",    "count",    "name",   "gpus",  "mig",
-                                                    "spread", "type",     "start",  "end",   "for",
-                                                    "memory", "activity", "phases", "repeat"};
+constexpr std::array<std::string_view, 19> kKeys = {
+    "pid",    "count",  "name",  "gpus",  "mig",      "spread",
+    "type",   "start",  "end",   "for",   "memory",   "activity",
+    "phases", "repeat", "owner", "state", "unlisted", "other_pid_namespace",
+    "pool"};
 
 // Instances that a GPU has at most, over its layouts in time.
 std::uint32_t MigDevicesMax(const Scenario& scenario, std::uint32_t gpu) {
@@ -54,26 +57,6 @@ std::vector<MemoryPoint> ReadMemory(Reader& reader, const YamlNode& node) {
     points.push_back(point);
   }
   return points;
-}
-
-void ReadLife(Reader& reader, const MapReader& map, ScenarioProcess& process) {
-  if (const YamlNode* start = map.Find("start")) {
-    process.start = reader.Time(*start, "start", true);
-  }
-  const YamlNode* end = map.Find("end");
-  const YamlNode* length = map.Find("for");
-  if (end != nullptr && length != nullptr) {
-    reader.Reject(*length, "a process has either `end` or `for`, not both");
-  }
-  if (end != nullptr) {
-    process.end = reader.Time(*end, "end", false);
-    if (process.end <= process.start) {
-      reader.Reject(*end, "`end` must be later than `start`");
-    }
-  }
-  if (length != nullptr) {
-    process.end = process.start + reader.Time(*length, "for", false);
-  }
 }
 
 void ReadWork(Reader& reader, const MapReader& map, const Profiles& profiles,
@@ -123,6 +106,13 @@ void CheckMigUse(Reader& reader, const YamlNode& node, const Scenario& scenario,
   }
 }
 
+// All processes of the file, listed by the driver or not; `facts` and `extras` side by side.
+struct ReadSoFar {
+  std::vector<ScenarioProcess> processes;
+  std::vector<ScenarioProcFacts> facts;
+  std::vector<ProcessExtras> extras;
+};
+
 // One entry can stand for several processes: `count`, `spread`.
 void Multiply(Reader& reader, const YamlNode& node, ScenarioProcess process,
               const std::vector<std::uint32_t>& gpus, const std::vector<std::uint32_t>& devices,
@@ -147,8 +137,21 @@ void Multiply(Reader& reader, const YamlNode& node, ScenarioProcess process,
   }
 }
 
+// The driver does not know an unlisted process, so nothing it does there can be told.
+void CheckUnlisted(Reader& reader, const MapReader& map) {
+  for (const std::string_view key : {"type", "memory", "activity", "phases", "repeat", "mig"}) {
+    if (const YamlNode* node = map.Find(key)) {
+      reader.Reject(*node, fmt::format("an `unlisted` process takes no `{}`: it is not in the "
+                                       "driver's list; memory that it keeps in use is the fault "
+                                       "memory_leak_orphan",
+                                       key));
+    }
+  }
+}
+
 void ReadProcessEntry(Reader& reader, const YamlNode& node, const Scenario& scenario,
-                      const Profiles& profiles, std::vector<ScenarioProcess>& out) {
+                      const Profiles& profiles, ReadSoFar& so_far) {
+  std::vector<ScenarioProcess>& out = so_far.processes;
   MapReader map(reader, node, "a process", kKeys);
   const YamlNode* pid = map.Require("pid");
   const YamlNode* gpu_list = map.Require("gpus");
@@ -181,16 +184,28 @@ void ReadProcessEntry(Reader& reader, const YamlNode& node, const Scenario& scen
   if (const YamlNode* node_count = map.Find("count")) {
     count = reader.Integer(*node_count, "count", 1, kScenarioProcessesMax);
   }
-  ReadLife(reader, map, process);
+  const Life life = ReadLife(reader, map, "a process");
+  process.start = life.start;
+  process.end = life.end;
   if (const YamlNode* memory = map.Find("memory")) {
     process.memory = ReadMemory(reader, *memory);
   }
   ReadWork(reader, map, profiles, process);
+  const ProcessExtras extras = ReadProcessExtras(reader, map);
+  if (extras.unlisted) {
+    CheckUnlisted(reader, map);
+  }
   const std::size_t first = out.size();
   Multiply(reader, node, process, gpus, devices, spread, count, out);
+  const YamlNode* owner = map.Find("owner");
   for (std::size_t i = first; i < out.size() && !reader.failed(); ++i) {
-    CheckMigUse(reader, node, scenario, out[i]);
+    if (!extras.unlisted) {
+      CheckMigUse(reader, node, scenario, out[i]);
+    }
+    so_far.facts.push_back(FactsOf(reader, owner != nullptr ? *owner : node, extras, out[i],
+                                   i - first, scenario.world));
   }
+  so_far.extras.resize(out.size(), extras);
 }
 
 bool LivesOverlap(const ScenarioProcess& a, const ScenarioProcess& b) {
@@ -362,7 +377,85 @@ void CheckMemory(Reader& reader, const YamlNode& node, const Scenario& scenario,
   }
 }
 
+// One program on several GPUs that stands there in several entries has one /proc.
+void Merge(Reader& reader, const YamlNode& at, const ProcessExtras& extras,
+           const ScenarioProcFacts& from, ScenarioProcFacts& into, bool into_owned) {
+  if (extras.owned && into_owned && !SameOwner(from.owner, into.owner)) {
+    reader.Reject(at, fmt::format("PID {} has another `owner` above; keep one", from.pid));
+  }
+  if (extras.owned) {
+    into.owner = from.owner;
+    into.other_pid_namespace = from.other_pid_namespace;
+  }
+  if (from.state != ScenarioProcessState::kRunning) {
+    into.state = from.state;
+  }
+  into.gpus.insert(into.gpus.end(), from.gpus.begin(), from.gpus.end());
+  std::ranges::sort(into.gpus);
+  const auto same = std::ranges::unique(into.gpus);
+  into.gpus.erase(same.begin(), same.end());
+  into.start = std::min(into.start, from.start);
+  into.end = std::max(into.end, from.end);
+  if (from.pool_reserved_bytes) {
+    into.pool_reserved_bytes = from.pool_reserved_bytes;
+    into.pool_allocated_bytes = from.pool_allocated_bytes;
+  }
+}
+
+// The listed ones into the scenario; what is said of /proc into its world, if there is one.
+void Distribute(Reader& reader, const YamlNode& node, const std::vector<std::size_t>& entry_of,
+                ReadSoFar so_far, Scenario& scenario) {
+  ScenarioWorld& world = scenario.world;
+  world.present |= std::ranges::any_of(so_far.extras, &ProcessExtras::any);
+  std::map<std::uint32_t, std::vector<std::size_t>> facts_of;  // PID to indices in world.processes
+  std::vector<bool> owned;                                     // beside world.processes
+  for (std::size_t i = 0; i < so_far.processes.size(); ++i) {
+    if (!so_far.extras[i].unlisted) {
+      scenario.processes.push_back(std::move(so_far.processes[i]));
+    }
+    ScenarioProcFacts& facts = so_far.facts[i];
+    std::vector<std::size_t>& same_pid = facts_of[facts.pid];
+    const auto same = std::ranges::find_if(same_pid, [&](std::size_t index) {
+      return facts.start < world.processes[index].end && world.processes[index].start < facts.end;
+    });
+    if (!world.present) {
+      continue;
+    }
+    if (same != same_pid.end()) {
+      Merge(reader, node.items[entry_of[i]], so_far.extras[i], facts, world.processes[*same],
+            owned[*same]);
+      owned[*same] = owned[*same] || so_far.extras[i].owned;
+      continue;
+    }
+    same_pid.push_back(world.processes.size());
+    world.processes.push_back(std::move(facts));
+    owned.push_back(so_far.extras[i].owned);
+  }
+}
+
 }  // namespace
+
+Life ReadLife(Reader& reader, const MapReader& map, std::string_view what) {
+  Life life;
+  if (const YamlNode* start = map.Find("start")) {
+    life.start = reader.Time(*start, "start", true);
+  }
+  const YamlNode* end = map.Find("end");
+  const YamlNode* length = map.Find("for");
+  if (end != nullptr && length != nullptr) {
+    reader.Reject(*length, fmt::format("{} has either `end` or `for`, not both", what));
+  }
+  if (end != nullptr) {
+    life.end = reader.Time(*end, "end", false);
+    if (life.end <= life.start) {
+      reader.Reject(*end, "`end` must be later than `start`");
+    }
+  }
+  if (length != nullptr) {
+    life.end = life.start + reader.Time(*length, "for", false);
+  }
+  return life;
+}
 
 double MemoryOf(const std::vector<MemoryPoint>& points, Duration since_start) {
   if (points.empty()) {
@@ -380,24 +473,24 @@ double MemoryOf(const std::vector<MemoryPoint>& points, Duration since_start) {
   return points.back().bytes;
 }
 
-std::vector<ScenarioProcess> ReadProcesses(Reader& reader, const YamlNode& node,
-                                           const Scenario& scenario, const Profiles& profiles) {
-  std::vector<ScenarioProcess> processes;
-  std::vector<std::size_t> entry_of;
+void ReadProcesses(Reader& reader, const YamlNode& node, const Profiles& profiles,
+                   Scenario& scenario) {
   if (node.kind != YamlNode::Kind::kSequence) {
     reader.Reject(node, "`processes` must be a list such as [{pid: 4100, gpus: all}]");
-    return processes;
+    return;
   }
+  ReadSoFar so_far;
+  std::vector<std::size_t> entry_of;
   for (std::size_t i = 0; i < node.items.size() && !reader.failed(); ++i) {
-    ReadProcessEntry(reader, node.items[i], scenario, profiles, processes);
-    entry_of.resize(processes.size(), i);
+    ReadProcessEntry(reader, node.items[i], scenario, profiles, so_far);
+    entry_of.resize(so_far.processes.size(), i);
   }
   if (reader.failed()) {
-    return processes;
+    return;
   }
-  CheckPids(reader, node, processes, entry_of);
-  CheckMemory(reader, node, scenario, processes, entry_of);
-  return processes;
+  CheckPids(reader, node, so_far.processes, entry_of);
+  CheckMemory(reader, node, scenario, so_far.processes, entry_of);
+  Distribute(reader, node, entry_of, std::move(so_far), scenario);
 }
 
 }  // namespace gpuassay::sim

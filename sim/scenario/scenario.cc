@@ -13,9 +13,10 @@
 namespace gpuassay::sim {
 namespace {
 
-constexpr std::array<std::string_view, 12> kKeys = {
-    "name",   "description", "seed",     "noise", "start",     "length",
-    "driver", "hostname",    "profiles", "gpus",  "processes", "faults"};
+constexpr std::array<std::string_view, 17> kKeys = {
+    "name",   "description", "seed",     "noise",     "start", "length",
+    "driver", "hostname",    "profiles", "gpus",      "node",  "kubernetes",
+    "pods",   "containers",  "jobs",     "processes", "faults"};
 // 2026-01-05T00:00:00Z, a Monday: where virtual time starts when the scenario says nothing.
 constexpr WallTime kDefaultStart{std::chrono::seconds(1'767'571'200)};
 constexpr std::size_t kHostnameMax = 63;
@@ -105,11 +106,14 @@ Result<Scenario> ParseScenario(std::string_view yaml, std::string_view file) {
   if (const YamlNode* node = map.Find("profiles"); node != nullptr && !reader.failed()) {
     profiles = ReadProfiles(reader, *node);
   }
+  if (!reader.failed()) {
+    scenario.world = ReadWorld(reader, map, scenario);
+  }
   if (const YamlNode* node = map.Find("faults"); node != nullptr && !reader.failed()) {
     scenario.faults = ReadFaults(reader, *node, scenario);
   }
   if (const YamlNode* node = map.Find("processes"); node != nullptr && !reader.failed()) {
-    scenario.processes = ReadProcesses(reader, *node, scenario, profiles);
+    ReadProcesses(reader, *node, profiles, scenario);
   }
   if (reader.failed()) {
     return std::unexpected(reader.error());

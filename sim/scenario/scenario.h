@@ -145,6 +145,11 @@ struct Scenario {
   ScenarioWorld world;
 };
 
+// The units that the device plugin has of a resource, in its order: by GPU, MIG device, replica.
+// `resource` is one of `world.resources`.
+std::vector<ScenarioDevice> UnitsOf(const std::vector<ScenarioGpu>& gpus,
+                                    const ScenarioResource& resource);
+
 // Pure; `file` is only for messages: "FILE:LINE:COLUMN: what is wrong, what instead".
 Result<Scenario> ParseScenario(std::string_view yaml, std::string_view file);
 // Reads and parses. kNotFound, kPermission, kMalformed.
