@@ -199,6 +199,21 @@ class Cluster(common.Rig):
             "--v=2")
         kubelet.ready(self.kubelet_is_ready, "the kubelet")
 
+    def start_device_plugin(self, program, scenario, resources):
+        """The stand-in of sim/device_plugin. resources: those that the node must then have."""
+        plugin = common.Daemon(
+            self.programs, [program, "--scenario", scenario, "--directory",
+                            self.kubelet_directory / "device-plugins"],
+            self.directory / "log/device-plugin.log")
+        self.daemons["device-plugin"] = plugin
+        plugin.ready(lambda: self.allocatable().keys() >= set(resources), "the node's resources")
+
+    def allocatable(self):
+        """{resource: how many} of the node, without those that have none."""
+        found = self.node()["status"].get("allocatable", {})
+        return {name: int(count) for name, count in found.items()
+                if "/" in name and count != "0"}
+
     def kubelet_is_ready(self):
         url = f"http://127.0.0.1:{self.health_port}/healthz"
         return (urllib.request.urlopen(url).status == 200 and self.pod_resources_socket.exists()
@@ -207,7 +222,7 @@ class Cluster(common.Rig):
     def stop(self):
         with contextlib.suppress(common.RigError, OSError):
             self.delete_pods()
-        for name in ("kubelet", "containerd", "kube-apiserver", "etcd"):
+        for name in ("device-plugin", "kubelet", "containerd", "kube-apiserver", "etcd"):
             if name in self.daemons:
                 self.daemons[name].stop()
         for pid in common.processes_in_cgroup(CGROUP_ROOT):
@@ -267,7 +282,7 @@ class Cluster(common.Rig):
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": name, **more.pop("metadata", {})},
             "spec": {"nodeName": NODE, "hostNetwork": True, "restartPolicy": "Never",
-                     "terminationGracePeriodSeconds": 0, "dnsPolicy": "Default",
+                     "terminationGracePeriodSeconds": 1, "dnsPolicy": "Default",
                      "containers": [container], **more}})
         return self.wait_for_phase(name, "Running")
 
