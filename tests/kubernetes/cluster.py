@@ -84,7 +84,7 @@ class Cluster(common.Rig):
         self.programs = common.Programs(self.tools / "debian")
         [self.binaries] = [common.Programs(path) for path in self.tools.glob("v1.*")]
         self.daemons = {}
-        self.holder = None
+        self.namespace = None
         self.tokens = {name: secrets.token_hex(16) for name in ("admin", "kubelet")}
         self.etcd_port, self.api_port, self.kubelet_port, self.health_port = (
             common.free_port() for _ in range(4))
@@ -118,19 +118,12 @@ class Cluster(common.Rig):
         self.start_kubelet()
 
     def make_namespace(self):
-        mounts = "".join(f"mount --bind '{self.directory}/{path}' /{path} && "
-                         for path in PATHS_OF_ITS_OWN)
-        ready = self.directory / "mounted"
-        self.holder = common.Daemon(
-            self.programs,
-            ["unshare", "--mount", "--propagation", "private", "sh", "-c",
-             f"{mounts} touch '{ready}' && exec sleep infinity"],
-            self.directory / "log/namespace.log")
-        self.holder.ready(ready.exists, "the mount namespace")
+        mounts = "\n".join(f"mount --bind '{self.directory}/{path}' /{path}"
+                           for path in PATHS_OF_ITS_OWN)
+        self.namespace = common.MountNamespace(self.programs, mounts, self.directory / "log")
 
     def daemon(self, name, programs, *command):
-        inside = ["nsenter", f"--mount=/proc/{self.holder.process.pid}/ns/mnt", "--",
-                  programs.find(command[0]), *command[1:]]
+        inside = self.namespace.inside([programs.find(command[0]), *command[1:]])
         self.daemons[name] = common.Daemon(self.programs, inside,
                                            self.directory / f"log/{name}.log")
         return self.daemons[name]
@@ -227,21 +220,10 @@ class Cluster(common.Rig):
                 self.daemons[name].stop()
         for pid in common.processes_in_cgroup(CGROUP_ROOT):
             common.end(pid, common.start_of(pid))
-        if self.holder:
-            self.end_what_is_in_the_namespace()
-            self.holder.kill()
+        if self.namespace:
+            self.namespace.close()  # and the shims of containerd, which outlive it
         for folder in common.cgroup_folders(CGROUP_ROOT):
             common.remove_cgroup(folder)
-
-    def end_what_is_in_the_namespace(self):
-        """The shims of containerd: they outlive it."""
-        namespace = pathlib.Path(f"/proc/{self.holder.process.pid}/ns/mnt").readlink()
-        for folder in pathlib.Path("/proc").glob("[0-9]*"):
-            pid = int(folder.name)
-            with contextlib.suppress(OSError):
-                if (folder / "ns/mnt").readlink() == namespace and (
-                        pid != self.holder.process.pid):
-                    common.end(pid, common.start_of(pid))
 
     # --- the API ------------------------------------------------------------------------------
 

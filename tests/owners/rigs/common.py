@@ -10,7 +10,8 @@ import subprocess
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
-LIBRARIES = ("usr/lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/slurm-wlm")
+LIBRARIES = ("lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu",
+             "usr/lib/x86_64-linux-gnu/slurm-wlm")
 FOLDERS = ("usr/sbin", "usr/bin", "sbin", "bin")
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 # Longer than anything here takes on a slow machine; only ends a test that would wait for ever.
@@ -118,6 +119,36 @@ class Daemon:
         self.process.wait()
 
 
+class MountNamespace:
+    """A mount namespace in which `mounts`, lines of shell, have been done. A process keeps it."""
+
+    def __init__(self, programs, mounts, directory):
+        ready = pathlib.Path(directory) / "mounted"
+        script = f"set -e\n{mounts}\ntouch '{ready}'\nexec sleep infinity"
+        self.holder = Daemon(
+            programs, ["unshare", "--mount", "--propagation", "private", "sh", "-c", script],
+            pathlib.Path(directory) / "mounts.log")
+        self.holder.ready(ready.exists, "the mount namespace")
+
+    @property
+    def pid(self):
+        return self.holder.process.pid
+
+    def inside(self, command):
+        """The command that runs this command in it; nsenter becomes the program: same PID."""
+        return ["nsenter", f"--mount=/proc/{self.pid}/ns/mnt", "--", *command]
+
+    def close(self):
+        """Ends every process in it."""
+        here = os.readlink(f"/proc/{self.pid}/ns/mnt")
+        for folder in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                pid = int(folder.name)
+                if pid != self.pid and os.readlink(folder / "ns/mnt") == here:
+                    end(pid, start_of(pid))
+        self.holder.kill()
+
+
 def make_devices(directory, names):
     """Character devices that read as zeros, in DIRECTORY/dev."""
     folder = pathlib.Path(directory) / "dev"
@@ -150,17 +181,6 @@ def start_of(pid):
     return "zombie" if fields[0] == "Z" else fields[19]
 
 
-def processes_under(directory):
-    """PIDs whose command line names the rig's directory: what a runtime left for itself."""
-    found = []
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            mine = str(directory).encode() in (folder / "cmdline").read_bytes()
-            if mine and int(folder.name) != os.getpid():
-                found.append(int(folder.name))
-    return found
-
-
 def processes_in_cgroup(name):
     """PIDs in a top cgroup of this name or below it."""
     found = set()
@@ -182,15 +202,6 @@ def remove_cgroup(folder):
     for path, _, _ in os.walk(folder, topdown=False):
         with contextlib.suppress(OSError):
             os.rmdir(path)
-
-
-def unmount_under(directory):
-    """What a runtime has left mounted below the rig's directory, the deepest first."""
-    lines = pathlib.Path("/proc/self/mounts").read_text().splitlines()
-    points = [line.split()[1] for line in lines]
-    mine = [point for point in points if point.startswith(f"{directory}/")]
-    for point in sorted(mine, key=len, reverse=True):
-        subprocess.run(["umount", "-l", point], check=False, capture_output=True)
 
 
 class Rig:
