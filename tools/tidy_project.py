@@ -17,6 +17,11 @@ TESTED_ELSEWHERE = {
     "sim/engine/load.cc": "engine_test.cc: the worked examples",
     "sim/engine/physics.cc": "engine_test.cc: power, heat and clocks",
     "sim/engine/timeline.cc": "engine_test.cc: phases",
+    "sim/world/cgroup_text.cc": "root_test.cc and owners_test.cc, through a whole root",
+    "sim/world/names.cc": "every test of this folder goes through it",
+    "sim/world/proc_text.cc": "root_test.cc, byte for byte",
+    "sim/world/root_directory.cc": "root_test.cc: what comes and goes",
+    "sim/world/world.cc": "every test of this folder goes through it",
     "sim/driver/core.cc": "every test of this folder goes through it",
     "sim/driver/symbols.cc": "changes a loaded library; tests/clients looks with dlsym",
 }

@@ -1,0 +1,35 @@
+// Names that a node makes up: UIDs of pods, ids of containers. Pure; from the scenario's seed where
+// it does not say them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "sim/scenario/scenario.h"
+
+namespace gpuassay::sim {
+
+// A number of its own for each text and seed.
+std::uint64_t KeyOf(const Scenario& scenario, std::string_view text);
+
+std::string PodUid(const Scenario& scenario, const ScenarioPod& pod);
+// 64 hexadecimal digits.
+std::string ContainerId(const Scenario& scenario, const ScenarioPod& pod,
+                        const ScenarioContainer& container);
+std::string ContainerId(const Scenario& scenario, const ScenarioRuntimeContainer& container);
+// A secret that is the same for the same scenario.
+std::string ApiToken(const Scenario& scenario);
+
+// The pod that a process belongs to: of those with its name, the one alive when it starts. nullptr
+// without one.
+const ScenarioPod* PodOf(const ScenarioWorld& world, const ScenarioProcFacts& facts);
+// nullptr when there is no such container.
+const ScenarioContainer* ContainerOf(const ScenarioPod& pod, std::string_view name);
+const ScenarioRuntimeContainer* RuntimeContainerOf(const ScenarioWorld& world,
+                                                   std::string_view name);
+const ScenarioBatchJob* JobOf(const ScenarioWorld& world, std::string_view id);
+// "root" is 0.
+std::uint32_t UserId(const ScenarioWorld& world, std::string_view user);
+
+}  // namespace gpuassay::sim
