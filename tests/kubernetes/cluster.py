@@ -15,16 +15,13 @@ import sys
 import urllib.error
 import urllib.request
 
-import images
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "owners"))
 
-from rigs import common  # noqa: E402 (the rigs are no package of this folder's)
+from rigs import common, images  # noqa: E402 (the rigs are no package of this folder's)
 
 NODE = "gpu-node-1"
 CGROUP_ROOT = "gpuassay-test-cluster"
-PATHS_OF_ITS_OWN = ("var/lib", "var/log", "run")
 
 CONTAINERD_CONFIG = """\
 version = 2
@@ -108,19 +105,14 @@ class Cluster(common.Rig):
     def start(self):
         if common.processes_in_cgroup(CGROUP_ROOT):
             raise common.RigError(f"a cluster of these tests runs already, in /{CGROUP_ROOT}")
-        for name in (*PATHS_OF_ITS_OWN, "pki", "log", "etcd"):
-            (self.directory / name).mkdir(parents=True)
-        self.make_namespace()
+        for name in ("pki", "log", "etcd"):
+            (self.directory / name).mkdir()
+        self.namespace = common.namespace_with_own_paths(self.programs, self.directory)
         self.write_configuration()
         self.start_etcd()
         self.start_api_server()
         self.start_containerd()
         self.start_kubelet()
-
-    def make_namespace(self):
-        mounts = "\n".join(f"mount --bind '{self.directory}/{path}' /{path}"
-                           for path in PATHS_OF_ITS_OWN)
-        self.namespace = common.MountNamespace(self.programs, mounts, self.directory / "log")
 
     def daemon(self, name, programs, *command):
         inside = self.namespace.inside([programs.find(command[0]), *command[1:]])

@@ -149,6 +149,15 @@ class MountNamespace:
         self.holder.kill()
 
 
+def namespace_with_own_paths(programs, directory):
+    """A mount namespace in which what a runtime writes to at fixed paths lies in the directory."""
+    paths = ("var/lib", "var/log", "run")
+    for path in paths:
+        (pathlib.Path(directory) / path).mkdir(parents=True)
+    mounts = "\n".join(f"mount --bind '{directory}/{path}' /{path}" for path in paths)
+    return MountNamespace(programs, mounts, directory)
+
+
 def make_devices(directory, names):
     """Character devices that read as zeros, in DIRECTORY/dev."""
     folder = pathlib.Path(directory) / "dev"
