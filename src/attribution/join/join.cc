@@ -209,7 +209,8 @@ std::string Join::Impl::ProcTrouble() const {
         "namespace than the driver's; their owners are not known (run with the host's PIDs)",
         unknown);
   }
-  if (reader.left() > 0) {
+  if (reader.left() == 1) return "a process does not let itself be read: it hangs in the kernel";
+  if (reader.left() > 1) {
     return fmt::format("{} processes do not let themselves be read: they hang in the kernel",
                        reader.left());
   }

@@ -52,6 +52,7 @@ void ProcessReader::StartThread() {
       state->queue.pop_front();
       state->under_way = pid;
       state->since = clock.Steady();
+      state->changed.notify_all();  // whoever waits can now tell until when
       lock.unlock();
       Answer answer = ReadOne(proc, names, pid, ReadDepth::kAll);
       lock.lock();
@@ -119,7 +120,7 @@ std::vector<ProcessReader::Answer> ProcessReader::Take(Duration wait) {
     if (idle() || now >= end) return std::exchange(state->answers, {});
     Duration until = end - now;
     if (state->under_way) until = std::min(until, state->since + give_up_after_ - now);
-    state->changed.wait_for(lock, until, idle);
+    state->changed.wait_for(lock, until);
   }
 }
 
