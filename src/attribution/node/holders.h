@@ -2,6 +2,7 @@
 // node, so done seldom. Nothing is ever killed.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "attribution/node/proc.h"
 #include "attribution/node/process_owners.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "base/root_fs.h"
 #include "model/holder.h"
@@ -32,17 +34,24 @@ struct HolderOptions {
   std::uint32_t self_pid = 0;  // left out, and so are its children (the driver worker)
   // Where the links of /proc/PID/fd say that device files are.
   std::string_view device_directory = kDeviceDirectory;
+  // One who waits in the kernel for as long hangs. Disks answer sooner; so does a driver that
+  // starts a GPU, for which others wait.
+  Duration hangs_after = std::chrono::seconds(5);
 };
 
 // kPermission or kNotFound only when /proc itself cannot be listed. `owners` resolves owners of
 // what is found. May block.
 //
 // Kinds as HolderKind says, but for kContainerGone, which only the runtime or the kubelet can tell
-// (attribution/join). Orphan: its parent is 1, or is in another session without having started that
-// session (a subreaper) and is no container's init; and the leader of its group or session is gone.
-// Uninterruptible: a thread is in state D and has not been woken until the end of the scan; then
-// kill does nothing, and a reset or a reload of the driver waits for the file to be closed: only a
-// reboot helps, whatever else it is.
+// (attribution/join). Orphan: the leader of its group or session is gone, and its parent is of
+// another session (init, or a subreaper) and is no container's init. A process of a service that is
+// neither in a container nor in a job is none: daemons leave their session likewise. Of an MPS
+// server `clean_up` says so whatever else it is.
+//
+// Uninterruptible: a thread is in state D and has not been woken for HolderOptions::hangs_after;
+// the scan waits for that long while there is one, else not at all. Then kill does nothing, and a
+// reset or a reload of the driver waits for the file to be closed: `clean_up` is kReboot, whatever
+// else it is; and nothing is read that it may have locked (its environment).
 Result<HolderScan> ScanHolders(const Proc& proc, ProcessOwners& owners,
                                const HolderOptions& options);
 

@@ -87,6 +87,11 @@ Result<ProcIo> Proc::Io(std::uint32_t pid) const {
 
 Result<std::vector<std::uint32_t>> Proc::Pids() const { return Numbers(root_, kProcDirectory); }
 
+bool Proc::HidesProcesses() const {
+  return root_.Exists(fmt::format("{}/self", kProcDirectory)) &&
+         !root_.Exists(fmt::format("{}/1", kProcDirectory));
+}
+
 Result<std::vector<std::uint32_t>> Proc::Threads(std::uint32_t pid) const {
   return Numbers(root_, PathOf(pid, "task"));
 }

@@ -80,6 +80,9 @@ class Proc {
   Result<ProcIo> Io(std::uint32_t pid) const;
   // All PIDs, ascending.
   Result<std::vector<std::uint32_t>> Pids() const;
+  // True when this user does not see the processes of others (mounted with hidepid=2): there is no
+  // process 1 in a live /proc.
+  bool HidesProcesses() const;
   // Threads of a process, ascending.
   Result<std::vector<std::uint32_t>> Threads(std::uint32_t pid) const;
   // Targets of its open files that start with `prefix`, each once, sorted, without " (deleted)". Of
