@@ -12,7 +12,7 @@
 #include <string_view>
 #include <thread>
 
-#include "attribution/node/recorded_root.h"
+#include "base/temporary_directory.h"
 
 namespace gpuassay {
 
