@@ -18,6 +18,8 @@ TESTED_ELSEWHERE = {
     "sim/engine/physics.cc": "engine_test.cc: power, heat and clocks",
     "sim/engine/timeline.cc": "engine_test.cc: phases",
     "sim/world/cgroup_text.cc": "root_test.cc and owners_test.cc, through a whole root",
+    "sim/world/kube_json.cc": "servers_test.cc, through the product's parsers",
+    "sim/world/kubelet.cc": "servers_test.cc, through the product's client",
     "sim/world/names.cc": "every test of this folder goes through it",
     "sim/world/proc_text.cc": "root_test.cc, byte for byte",
     "sim/world/root_directory.cc": "root_test.cc: what comes and goes",

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/engine/hash.h"
+#include "sim/engine/identifiers.h"
 
 namespace gpuassay::sim {
 namespace {
@@ -17,6 +18,22 @@ std::string HexDigits(std::uint64_t key) {
 // A name can be used again after the pod is gone: then it is another pod.
 std::string Handle(const ScenarioPod& pod) {
   return fmt::format("pod {}/{} {}", pod.namespace_name, pod.name, pod.start.count());
+}
+
+// As nvidia-smi numbers profiles (MIG user guide).
+int ProfileId(const MigProfile& profile) {
+  switch (profile.compute_slices) {
+    case 1:
+      return profile.memory_slices == 2 ? 15 : profile.name.ends_with("+me") ? 20 : 19;
+    case 2:
+      return 14;
+    case 3:
+      return 9;
+    case 4:
+      return 5;
+    default:
+      return 0;
+  }
 }
 
 }  // namespace
@@ -50,6 +67,30 @@ std::string ApiToken(const Scenario& scenario) {
   return HexDigits(KeyOf(scenario, "token")).substr(0, 32);
 }
 
+std::string DraDeviceName(const Scenario& scenario, std::uint32_t gpu,
+                          std::optional<std::uint32_t> mig_index) {
+  if (!mig_index) {
+    return fmt::format("gpu-{}", gpu);
+  }
+  const ScenarioGpu& config = scenario.gpus[gpu];
+  const MigProfile* profile = FindMigProfile(*config.model, config.mig.at(*mig_index));
+  std::string name(profile->name);
+  std::erase(name, '.');
+  std::ranges::replace(name, '+', '-');
+  return fmt::format("gpu-{}-mig-{}-{}-{}", gpu, name, ProfileId(*profile),
+                     MigPlacements(config).at(*mig_index).start);
+}
+
+std::vector<const ScenarioPod*> PodsAt(const ScenarioWorld& world, Duration t) {
+  std::vector<const ScenarioPod*> pods;
+  for (const ScenarioPod& pod : world.pods) {
+    if (pod.start <= t && t < pod.end) {
+      pods.push_back(&pod);
+    }
+  }
+  return pods;
+}
+
 const ScenarioPod* PodOf(const ScenarioWorld& world, const ScenarioProcFacts& facts) {
   const auto pod = std::ranges::find_if(world.pods, [&](const ScenarioPod& candidate) {
     return candidate.name == facts.owner.pod &&
@@ -57,6 +98,12 @@ const ScenarioPod* PodOf(const ScenarioWorld& world, const ScenarioProcFacts& fa
            candidate.start <= facts.start && facts.start < candidate.end;
   });
   return pod == world.pods.end() ? nullptr : &*pod;
+}
+
+bool InOneOf(const std::vector<Window>& windows, Duration t) {
+  return std::ranges::any_of(windows, [t](const Window& window) {
+    return window.at <= t && t - window.at < window.length;
+  });
 }
 
 const ScenarioContainer* ContainerOf(const ScenarioPod& pod, std::string_view name) {

@@ -122,4 +122,34 @@ Result<void> RootDirectory::RemoveProcess(std::uint32_t pid) const {
   return maker.result();
 }
 
+Result<void> RootDirectory::Change(const NodeFiles& before, const NodeFiles& after) const {
+  Maker maker;
+  for (const auto& [name, entry] : before) {
+    const auto kept = after.find(name);
+    if (kept == after.end() || (kept->second != entry && entry.kind == NodeEntry::Kind::kLink)) {
+      maker.Remove(root_ / name);
+    }
+  }
+  const fs::path made = staging_ / "file";
+  for (const auto& [name, entry] : after) {
+    const auto old = before.find(name);
+    if (old != before.end() && old->second == entry) {
+      continue;
+    }
+    switch (entry.kind) {
+      case NodeEntry::Kind::kDirectory:
+        maker.Directory(root_ / name);
+        break;
+      case NodeEntry::Kind::kFile:
+        maker.File(made, entry.content);
+        maker.Rename(made, root_ / name);
+        break;
+      case NodeEntry::Kind::kLink:
+        maker.Link(root_ / name, entry.content);
+        break;
+    }
+  }
+  return maker.result();
+}
+
 }  // namespace gpuassay::sim

@@ -1,5 +1,5 @@
-// A directory that stands for the root of a node: /proc, /etc/passwd. A process appears and goes in
-// one step, as in a real /proc.
+// A directory that stands for the root of a node: /proc, /etc/passwd, and what is on its disk.
+// A process appears and goes in one step, as in a real /proc.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "sim/world/node_files.h"
 #include "sim/world/proc_text.h"
 
 namespace gpuassay::sim {
@@ -23,6 +24,9 @@ class RootDirectory {
   Result<void> AddProcess(std::uint32_t pid, const ProcessFiles& files,
                           std::uint32_t second_thread) const;
   Result<void> RemoveProcess(std::uint32_t pid) const;
+  // Makes what is in `after` and not, or otherwise, in `before`; removes what is only in `before`.
+  // A file appears whole.
+  Result<void> Change(const NodeFiles& before, const NodeFiles& after) const;
 
  private:
   RootDirectory(std::filesystem::path root, std::filesystem::path staging)

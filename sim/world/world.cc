@@ -4,10 +4,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 
 #include "sim/engine/identifiers.h"
+#include "sim/world/api_server.h"
+#include "sim/world/kubelet.h"
+#include "sim/world/names.h"
+#include "sim/world/node_files.h"
 #include "sim/world/proc_text.h"
 #include "sim/world/root_directory.h"
 
@@ -55,12 +60,13 @@ class WorldImpl final : public World {
                                        owner.container, owner.runtime_container)];
       }
       contexts_.push_back(context);
-      changes_.insert(facts.start);
-      changes_.insert(facts.end);
     }
+    CollectChanges();
   }
   ~WorldImpl() override {
+    kubelet_.reset();
     std::error_code ignored;
+    std::filesystem::remove(kubeconfig(), ignored);
     std::filesystem::remove_all(root_.path(), ignored);
     std::filesystem::remove_all(directory_ / "staging", ignored);
   }
@@ -78,6 +84,29 @@ class WorldImpl final : public World {
     return {};
   }
 
+  Result<void> StartServers() {
+    if (!scenario_.world.kubernetes) {
+      return {};
+    }
+    Result<std::unique_ptr<Kubelet>> kubelet = Kubelet::Start(scenario_, pod_resources_socket());
+    if (!kubelet) {
+      return std::unexpected(kubelet.error());
+    }
+    kubelet_ = std::move(*kubelet);
+    Result<std::unique_ptr<ApiServer>> api = ApiServer::Start(scenario_);
+    if (!api) {
+      return std::unexpected(api.error());
+    }
+    api_ = std::move(*api);
+    std::ofstream file(kubeconfig());
+    file << api_->Kubeconfig();
+    file.close();
+    if (!file) {
+      return Fail(ErrorCode::kIo, fmt::format("{}: cannot be written", kubeconfig()));
+    }
+    return {};
+  }
+
   void Update(Duration t) override {
     time_ = t;
     const auto next = changes_.upper_bound(t);
@@ -87,11 +116,25 @@ class WorldImpl final : public World {
     next_change_ = next;
     updated_ = true;
     UpdateProcesses(t);
+    NodeFiles files = NodeFilesAt(scenario_, t);
+    if (root_.Change(files_, files)) {
+      files_ = std::move(files);
+    }
+    if (kubelet_) {
+      kubelet_->Update(t);
+    }
+    if (api_) {
+      api_->Update(t);
+    }
   }
 
   std::string root() const override { return root_.path(); }
-  std::string pod_resources_socket() const override { return ""; }
-  std::string kubeconfig() const override { return ""; }
+  std::string pod_resources_socket() const override {
+    return scenario_.world.kubernetes ? directory_ / "kubelet.sock" : "";
+  }
+  std::string kubeconfig() const override {
+    return scenario_.world.kubernetes ? directory_ / "kubeconfig" : "";
+  }
 
   std::vector<PoolReport> PoolReports() const override {
     std::vector<PoolReport> reports;
@@ -112,6 +155,26 @@ class WorldImpl final : public World {
   }
 
  private:
+  void CollectChanges() {
+    const ScenarioWorld& world = scenario_.world;
+    for (const ScenarioProcFacts& facts : world.processes) {
+      changes_.insert({facts.start, facts.end});
+    }
+    for (const ScenarioPod& pod : world.pods) {
+      changes_.insert({pod.start, pod.end});
+    }
+    for (const ScenarioRuntimeContainer& container : world.containers) {
+      changes_.insert(container.end);
+    }
+    for (const std::vector<Window>* const windows :
+         {&world.kubelet_down, &world.kubelet_absent, &world.api_forbidden, &world.api_down}) {
+      for (const Window& window : *windows) {
+        const bool ends = window.length < Duration::max() - window.at;
+        changes_.insert({window.at, ends ? window.at + window.length : Duration::max()});
+      }
+    }
+  }
+
   std::optional<std::uint32_t> MigIndexOf(const ScenarioProcFacts& facts, std::uint32_t gpu) const {
     for (const ScenarioProcess& process : scenario_.processes) {
       if (process.pid == facts.pid && process.start < facts.end && facts.start < process.end &&
@@ -148,6 +211,9 @@ class WorldImpl final : public World {
   std::set<Duration>::const_iterator next_change_;
   bool updated_ = false;
   Duration time_ = {};
+  NodeFiles files_;  // in the root now
+  std::unique_ptr<Kubelet> kubelet_;
+  std::unique_ptr<ApiServer> api_;
 };
 
 }  // namespace
@@ -160,6 +226,9 @@ Result<std::unique_ptr<World>> World::Start(const Scenario& scenario, std::strin
   auto world = std::make_unique<WorldImpl>(scenario, directory, std::move(*root));
   if (const Result<void> written = world->WriteBasics(); !written) {
     return std::unexpected(written.error());
+  }
+  if (const Result<void> started = world->StartServers(); !started) {
+    return std::unexpected(started.error());
   }
   world->Update({});
   return world;
