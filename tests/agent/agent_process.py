@@ -19,9 +19,12 @@ PATIENCE_S = 30
 
 
 class Agent:
-    """`gpuassay agent` on the simulated driver; use as a context manager."""
+    """`gpuassay agent` on the simulated driver; use as a context manager.
 
-    def __init__(self, tmp_path, *arguments, scenario=None, source=None, start=None):
+    inside: words before the command, such as those of nsenter.
+    """
+
+    def __init__(self, tmp_path, *arguments, scenario=None, source=None, start=None, inside=()):
         self.port_file = tmp_path / f"port-{time.monotonic_ns()}"
         self.log_path = tmp_path / f"log-{time.monotonic_ns()}"
         environment = dict(os.environ)
@@ -30,8 +33,8 @@ class Agent:
             environment["GPUASSAY_SIM_START"] = repr(time.time() if start is None else start)
         self.log_file = open(self.log_path, "wb")
         self.process = subprocess.Popen(
-            [PROGRAM, "agent", "--address", "127.0.0.1:0", "--port-file", str(self.port_file),
-             "--source", source or f"nvml={LIBRARY}", *arguments],
+            [*inside, PROGRAM, "agent", "--address", "127.0.0.1:0", "--port-file",
+             str(self.port_file), "--source", source or f"nvml={LIBRARY}", *arguments],
             stdout=self.log_file, stderr=self.log_file, env=environment)
 
     def __enter__(self):
