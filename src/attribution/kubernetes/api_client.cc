@@ -89,6 +89,7 @@ struct ApiClient::Transfer {
   Duration length_max{};
   std::size_t bytes_max = 0;                                       // of the answer, or of a line
   const std::function<bool(std::string_view)>* on_line = nullptr;  // null: a whole answer
+  const std::function<void()>* on_open = nullptr;
 
   Easy easy;
   ApiResponse response;
@@ -106,11 +107,22 @@ struct ApiClient::Transfer {
     const std::size_t bytes = size * count;
     return static_cast<Transfer*>(self)->Take({data, bytes}) ? bytes : CURL_WRITEFUNC_ERROR;
   }
-  static std::size_t OnHeader(char* /*data*/, std::size_t size, std::size_t count, void* self) {
-    static_cast<Transfer*>(self)->begun = true;
+  static std::size_t OnHeader(char* data, std::size_t size, std::size_t count, void* self) {
+    static_cast<Transfer*>(self)->TakeHeader({data, size * count});
     return size * count;
   }
+  void TakeHeader(std::string_view line);
 };
+
+void ApiClient::Transfer::TakeHeader(std::string_view header) {
+  begun = true;
+  if (on_open == nullptr || !*on_open || header != "\r\n") return;
+  long status = 0;
+  curl_easy_getinfo(easy.get(), CURLINFO_RESPONSE_CODE, &status);
+  if (status != 200) return;
+  (*on_open)();
+  on_open = nullptr;
+}
 
 // False ends the transfer.
 bool ApiClient::Transfer::Take(std::string_view data) {
@@ -168,13 +180,15 @@ Result<ApiResponse> ApiClient::Get(const ApiAccess& access, const std::string& p
 
 Result<ApiResponse> ApiClient::Stream(const ApiAccess& access, const std::string& path,
                                       Duration timeout, Duration length_max, std::size_t line_max,
-                                      const std::function<bool(std::string_view)>& on_line) {
+                                      const std::function<bool(std::string_view)>& on_line,
+                                      const std::function<void()>& on_open) {
   Transfer transfer;
   transfer.url = access.server + path;
   transfer.timeout = timeout;
   transfer.length_max = length_max;
   transfer.bytes_max = line_max;
   transfer.on_line = &on_line;
+  transfer.on_open = &on_open;
   return Perform(access, transfer);
 }
 

@@ -39,10 +39,12 @@ class ApiClient {
 
   // Each line of an answer with status 200 to `on_line`, until that returns false (interrupted),
   // the server ends it, or `length_max` has passed. The answer has to begin within `timeout`.
-  // kMalformed when a line is longer than `line_max`.
+  // kMalformed when a line is longer than `line_max`. `on_open` is called once, when an answer with
+  // status 200 has begun.
   Result<ApiResponse> Stream(const ApiAccess& access, const std::string& path, Duration timeout,
                              Duration length_max, std::size_t line_max,
-                             const std::function<bool(std::string_view)>& on_line);
+                             const std::function<bool(std::string_view)>& on_line,
+                             const std::function<void()>& on_open = {});
 
   // Ends a running Stream() at once, or the next one.
   void Interrupt();

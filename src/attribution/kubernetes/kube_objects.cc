@@ -334,6 +334,8 @@ Result<WatchEvent> ParseWatchEvent(std::string_view line, const PodRules& rules)
   return result;
 }
 
+std::string CutOwnerText(std::string_view text) { return Cut(text); }
+
 std::string StatusMessage(std::string_view text) {
   const Result<json> object = ParseObject(text, kPodBytesMax);
   if (!object || Text(*object, "kind") != "Status") return "";

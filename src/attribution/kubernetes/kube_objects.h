@@ -78,6 +78,9 @@ struct WatchEvent {
 };
 Result<WatchEvent> ParseWatchEvent(std::string_view line, const PodRules& rules);
 
+// At most kOwnerTextBytesMax of it, never ending inside a character of UTF-8.
+std::string CutOwnerText(std::string_view text);
+
 // The `message` of a Status object, on one line and cut; empty when the text is none.
 std::string StatusMessage(std::string_view json);
 

@@ -41,15 +41,18 @@ class Kubernetes {
   static std::unique_ptr<Kubernetes> Start(KubernetesOptions options, const Clock& clock);
   virtual ~Kubernetes() = default;
 
-  // What is known now: device ids as told, not resolved (gpu_uuid, mig_uuid empty). Null before
-  // anybody has answered. The pointer changes only when the content does.
+  // What is known now: device ids as told, not resolved (gpu_uuid, mig_uuid empty, except those of
+  // DRA that a ResourceSlice tells). Null before anybody has answered. The pointer changes only
+  // when the content does.
   virtual SchedulerPtr Latest() const = 0;
   // "pod_resources" and "kubernetes_api", those that are asked; `error` says what is wrong and what
   // is missing because of it ("forbidden: pods is forbidden: ...; names of pods come from the
-  // kubelet, labels and requests are missing").
+  // kubelet, labels, requests, controllers and ids are missing"). `last_success`: of the API server
+  // when something has last come; from one that all is well with, a bookmark comes every minute.
   virtual std::vector<SourceStatus> Sources() const = 0;
   // Something has changed on the node (a new process in a pod nobody knows): ask the kubelet now,
-  // at most once a second.
+  // at most once a second, and less often while nothing new comes of it. A change that the API
+  // server tells of does the same.
   virtual void Poke() = 0;
   // Waits until every configured server has answered or failed once; for one-shot commands.
   virtual void WaitForFirst(Duration timeout) = 0;
