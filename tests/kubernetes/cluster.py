@@ -288,9 +288,10 @@ class Cluster(common.Rig):
         common.wait_for(gone, f"pod {name} to be gone")
 
     def delete_pods(self):
-        pods = self.request("GET", "/api/v1/namespaces/default/pods")
-        for pod in pods["items"]:
-            self.delete_pod(pod["metadata"]["name"])
+        path = "/api/v1/namespaces/default/pods"
+        for pod in self.request("GET", path)["items"]:
+            self.request("DELETE", f"{path}/{pod['metadata']['name']}")
+        common.wait_for(lambda: not self.request("GET", path)["items"], "the pods to be gone")
 
     def container_id(self, name):
         [status] = self.pod(name)["status"]["containerStatuses"]
