@@ -6,6 +6,7 @@ Everything runs on the simulated driver in real time, at one reading per second:
     the same driver calls, and beside nvitop-exporter; each runs at the same time as the agent;
   * resident memory of both processes of the agent;
   * time of one scrape, over a connection that stays open and over a new one each time;
+  * CPU time per cycle with attribution and without, side by side, on real processes;
   * the same for more GPUs, MIG instances and processes, and how it grows.
 
 CPU time is the kernel's own count for the whole process in nanoseconds (clock_gettime on the
@@ -34,6 +35,8 @@ CASES = {
     "8 GPUs, 64 processes": "bench-8x64.yaml",
     "16 GPUs x 7 MIG instances, 200 processes": "bench-16x7mig-200.yaml",
 }
+ATTRIBUTION_GPUS = 8
+ATTRIBUTION_PROCESSES = (64, 500)
 
 
 def cpu_per_second(groups, seconds):
@@ -94,6 +97,35 @@ def measure_against_nvitop(build, scenario, options):
         "agent_over_nvitop_exporter": ratios(runs, "agent", "nvitop_exporter"),
         "metrics_bytes": sizes,
     }
+
+
+def measure_attribution(build, options):
+    """The agent with attribution and without, at the same time, on processes that exist.
+
+    The simulated driver lists the PIDs of real idle processes, so the agent reads the real /proc.
+    No kubelet is asked: it would be once in ten seconds.
+    """
+    rows = []
+    print("\nattribution: processes | agent ms per cycle with, without, ratio", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for count in ATTRIBUTION_PROCESSES:
+            with programs.IdleProcesses(count) as pids:
+                scenario = growth.write_scenario_of(pathlib.Path(folder), ATTRIBUTION_GPUS, pids)
+                with programs.Agent(build, scenario, arguments=["--attribution", "on"]) as on, \
+                        programs.Agent(build, scenario, arguments=["--attribution", "off"]) as off:
+                    owned = scrapes.get(on.url + "/api/v1/snapshot").count(b'"user"')
+                    time.sleep(options.warm_up)
+                    groups = {"with": on.pids(), "without": off.pids()}
+                    runs = [cpu_per_second(groups, options.seconds)
+                            for _ in range(options.runs)]
+            row = {"processes": count, "processes_with_owner": owned, "runs": runs,
+                   "cpu_seconds_per_cycle": {name: median_of(runs, name) for name in runs[0]},
+                   "with_over_without": ratios(runs, "with", "without")}
+            rows.append(row)
+            cpu = row["cpu_seconds_per_cycle"]
+            print(f"  {count:6} | {cpu['with'] * 1e3:8.3f} {cpu['without'] * 1e3:8.3f} "
+                  f"{row['with_over_without']['median']:5.2f}", flush=True)
+    return rows
 
 
 def measure_scrapes(build, scenario, options):
@@ -196,6 +228,8 @@ def parse_arguments():
     parser.add_argument("--count-seconds", type=float, default=calls.SECONDS,
                         help="how long to count driver calls")
     parser.add_argument("--warm-up", type=float, default=3, help="seconds before the first run")
+    parser.add_argument("--only-attribution", action="store_true",
+                        help="measure only what attribution adds")
     parser.add_argument("--no-growth", action="store_true", help="leave out the growth table")
     parser.add_argument("--write-docs", action="store_true",
                         help="put the numbers into docs/performance.md")
@@ -212,9 +246,13 @@ def main():
               "seconds_per_run": options.seconds, "cases": {}}
     print(f"{result['machine']['cpu']}, {result['machine']['cores']} cores; "
           f"{options.runs} runs of {options.seconds:g} s", flush=True)
+    if options.only_attribution:
+        measure_attribution(options.build, options)
+        return 0
     for name, file in CASES.items():
         scenario = ROOT / "sim" / "scenarios" / file
         result["cases"][name] = measure_case(name, options.build, scenario, options)
+    result["attribution"] = measure_attribution(options.build, options)
     if not options.no_growth:
         short = argparse.Namespace(**{**vars(options), "runs": min(options.runs, 3),
                                       "seconds": min(options.seconds, 10)})

@@ -30,3 +30,13 @@ def write_scenario(folder, gpus, processes):
     path = folder / f"growth-{gpus}x{processes}.yaml"
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def write_scenario_of(folder, gpus, pids):
+    """The same of processes that exist, all of them active."""
+    text = HEAD.format(gpus=gpus, processes=len(pids)) + "processes:\n"
+    for place, pid in enumerate(pids):
+        text += PROCESS.format(pid=pid, gpu=place % gpus, count=1)
+    path = folder / f"real-{gpus}x{len(pids)}.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path

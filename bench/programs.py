@@ -87,13 +87,14 @@ class Program:
 
 
 class Agent(Program):
-    def __init__(self, build, scenario, library=None, environment=None):
+    def __init__(self, build, scenario, library=None, environment=None, arguments=()):
         self.folder = tempfile.TemporaryDirectory()
         port_file = pathlib.Path(self.folder.name) / "port"
         library = library or build / "sim" / "libnvidia-ml.so.1"
         super().__init__(
             [build / "bin" / "gpuassay", "agent", "--source", f"nvml={library}", "--address",
-             "127.0.0.1:0", "--port-file", port_file, "--collect-interval", "1s"],
+             "127.0.0.1:0", "--port-file", port_file, "--collect-interval", "1s",
+             *arguments],
             {**driver_environment(build, scenario), **(environment or {})})
         wait_until(lambda: self.still_runs() and port_file.exists(), "the agent")
         self.url = f"http://127.0.0.1:{port_file.read_text().strip()}"
@@ -115,6 +116,22 @@ class BareLoop(Program):
                          {**driver_environment(build, scenario), **(environment or {})})
         wait_until(lambda: self.still_runs() and "calls per cycle" in self.output(),
                    "the bare loop")
+
+
+class IdleProcesses:
+    """Processes of this machine that do nothing, for the agent to find out about."""
+
+    def __init__(self, count):
+        self.processes = [subprocess.Popen(["sleep", "86400"]) for _ in range(count)]
+
+    def __enter__(self):
+        return [process.pid for process in self.processes]
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+        for process in self.processes:
+            process.wait()
 
 
 def nvitop_exporter_path(build):

@@ -51,6 +51,13 @@ def case_rows(case):
         yield "agent ÷ nvitop-exporter", f"1/{1 / ratio:.0f}", "≤ 1/20"
 
 
+def attribution_rows(rows):
+    for row in rows:
+        cpu = row["cpu_seconds_per_cycle"]
+        yield (row["processes"], ms(cpu["with"]), ms(cpu["without"]),
+               spread(row["with_over_without"]), "≤ 1.20" if row["processes"] == 64 else "")
+
+
 def growth_rows(rows):
     for row in rows:
         cpu = row["cpu_seconds_per_cycle"]
@@ -67,6 +74,10 @@ def markdown(result):
     for name, case in result["cases"].items():
         lines += ["", f"### {name}", ""]
         lines += table(("what", "measured", "aim"), case_rows(case))
+    if result.get("attribution"):
+        lines += ["", "### What attribution adds", ""]
+        lines += table(("processes", "CPU per cycle with attribution", "without", "ratio", "aim"),
+                       attribution_rows(result["attribution"]))
     if result.get("growth"):
         lines += ["", "### How it grows", ""]
         lines += table(("GPUs", "processes", "CPU per cycle, agent", "bare loop", "ratio",

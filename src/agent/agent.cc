@@ -77,7 +77,7 @@ Result<void> WritePortFile(const std::string& path, std::uint16_t port) {
 }  // namespace
 
 Result<void> RunAgent(AgentOptions options) {
-  const Result<RootFs> root = RootFs::Open(options.root);
+  const Result<RootFs> root = RootFs::Open(options.node.root.empty() ? "/" : options.node.root);
   if (!root) return Fail(ErrorCode::kMalformed, root.error().what);
   const sigset_t signals = HandledSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
@@ -86,7 +86,12 @@ Result<void> RunAgent(AgentOptions options) {
   BadInput bad_input;
   options.supervisor.clock = &clock;
   options.supervisor.on_bad_input = [&bad_input](const Error& error) { bad_input.Set(error); };
-  Supervisor supervisor(std::move(options.supervisor));
+  const WorkerOptions& worker = options.supervisor.worker;
+  Result<std::unique_ptr<NodeJoin>> join = NodeJoin::Open(
+      worker.source, options.node, NodeJoin::Pace::kLive, clock, worker.simulator_speed);
+  if (!join) return std::unexpected(join.error());
+  auto completion = std::make_unique<Completion>(worker.interval, std::move(*join));
+  Supervisor supervisor(std::move(options.supervisor), std::move(completion));
   options.server.root = *root;
   const Result<std::unique_ptr<Server>> server = Server::Start(options.server, supervisor, clock);
   if (!server) return Fail(ErrorCode::kMalformed, server.error().what);

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "agent/node_join.h"
 #include "agent/supervisor.h"
 #include "base/result.h"
 #include "web/server.h"
@@ -12,9 +13,9 @@ namespace gpuassay {
 
 struct AgentOptions {
   SupervisorOptions supervisor;  // clock and on_bad_input are filled in by the agent
+  NodeOptions node;
   ServerOptions server;
-  std::string port_file;   // when set, the port is written there once the server listens
-  std::string root = "/";  // where the host's file system is
+  std::string port_file;  // when set, the port is written there once the server listens
   std::string
       greeting;  // extra lines for the terminal once the address is known; {url} is replaced
 };

@@ -45,11 +45,12 @@ SnapshotPtr EmptySnapshot(const SupervisorOptions& options) {
 
 }  // namespace
 
-Supervisor::Supervisor(SupervisorOptions options)
+Supervisor::Supervisor(SupervisorOptions options, std::unique_ptr<Completion> completion)
     : options_(std::move(options)),
       wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       policy_(options_.policy),
-      integrator_(options_.worker.interval) {
+      completion_(completion ? std::move(completion)
+                             : std::make_unique<Completion>(options_.worker.interval)) {
   Check(options_.clock != nullptr, "supervisor without a clock");
   Check(wake_fd_ >= 0, "no file descriptor left for an eventfd");
   latest_.Set(EmptySnapshot(options_));
@@ -143,6 +144,7 @@ void Supervisor::StartWorker(SteadyTime now) {
   frames_.Clear();
   policy_.OnStarted(now);
   ++starts_;
+  completion_->SourceStarts();
   Result<std::unique_ptr<WorkerProcess>> worker =
       WorkerProcess::Start(options_.program, std::move(options));
   if (worker) {
@@ -203,8 +205,8 @@ void Supervisor::TakeSnapshot(std::string_view payload) {
     return;
   }
   if (last_reading_) RememberIdentities(*decoded, *last_reading_);
-  integrator_.Apply(*decoded);
   if (decoded->sources.empty()) decoded->sources.emplace_back();
+  completion_->Apply(*decoded);
   SourceStatus& status = decoded->sources.front();
   status.readings.hanging = 0;
   status.readings.worker_starts_total = static_cast<double>(starts_);

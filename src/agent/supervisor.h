@@ -1,5 +1,5 @@
 // The serving process's side of the driver worker: starts and replaces it, turns its readings into
-// published snapshots (counters/ added), and knows at any moment what is fresh, what hangs and
+// published snapshots (completion.h), and knows at any moment what is fresh, what hangs and
 // where.
 #pragma once
 
@@ -13,10 +13,10 @@
 #include <thread>
 #include <vector>
 
+#include "agent/completion.h"
 #include "agent/worker_policy.h"
 #include "agent/worker_process.h"
 #include "base/clock.h"
-#include "counters/integrator.h"
 #include "model/snapshot.h"
 #include "web/server.h"
 
@@ -57,7 +57,8 @@ class NewestSnapshot {
 // Thread-safe. One thread of its own does all the work.
 class Supervisor final : public LiveState {
  public:
-  explicit Supervisor(SupervisorOptions options);
+  // `completion`: null for one without a node around the source.
+  explicit Supervisor(SupervisorOptions options, std::unique_ptr<Completion> completion = nullptr);
   ~Supervisor() override;  // asks the worker to end and kills it when it does not
 
   void Start();
@@ -98,7 +99,7 @@ class Supervisor final : public LiveState {
   std::unique_ptr<WorkerProcess> worker_;
   std::vector<std::unique_ptr<WorkerProcess>> abandoned_;
   FrameReader frames_;
-  Integrator integrator_;
+  std::unique_ptr<Completion> completion_;
   SnapshotPtr last_reading_;  // null before the first
   SteadyTime last_reading_at_;
   std::string failure_;     // why the last worker ended; empty after a reading

@@ -104,7 +104,6 @@ void AddAgentArguments(CLI::App& command, AgentArguments& a) {
                   "Also export dcgm-exporter's names and units as of 4.8 or 4.9, or off")
       ->capture_default_str();
   command.add_option("--hostname", a.hostname, "Name of this node (NODE_NAME, else the machine's)");
-  command.add_option("--root", a.root, "Where the host's file system is")->capture_default_str();
   command.add_option("--port-file", a.port_file, "Write the port here once the server listens");
   command.add_option("--hang-after", a.hang_after,
                      "No reading for this long: not ready (three intervals, at least 3s)");
@@ -117,6 +116,9 @@ void AddAgentArguments(CLI::App& command, AgentArguments& a) {
   command.add_option("--simulator-speed", a.simulator_speed, "Simulated seconds per second")
       ->check(CLI::Range(0.001, 10000.0))
       ->capture_default_str();
+  command.add_option("--report-socket", a.report_socket,
+                     "Listen here for what jobs report of their memory pools");
+  AddNodeArguments(command, a.node);
 }
 
 Result<AgentOptions> MakeAgentOptions(const AgentArguments& arguments) {
@@ -131,8 +133,12 @@ Result<AgentOptions> MakeAgentOptions(const AgentArguments& arguments) {
     return Fail(ErrorCode::kMalformed,
                 fmt::format("--dcgm-names: '{}' is none of 4.8, 4.9, off", arguments.dcgm_names));
   }
+  Result<NodeOptions> node = MakeNodeOptions(arguments.node);
+  if (!node) return std::unexpected(node.error());
   SetLogLevel(*level);
   AgentOptions options;
+  options.node = std::move(*node);
+  options.node.report_socket = arguments.report_socket;
   options.supervisor.program = "/proc/self/exe";
   options.supervisor.worker.source = *source;
   options.supervisor.worker.interval = *interval;
@@ -143,7 +149,6 @@ Result<AgentOptions> MakeAgentOptions(const AgentArguments& arguments) {
   options.server.address = arguments.address;
   options.server.exposition.dcgm = *dcgm;
   options.port_file = arguments.port_file;
-  options.root = arguments.root;
   return options;
 }
 

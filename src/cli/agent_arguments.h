@@ -5,6 +5,7 @@
 
 #include "agent/agent.h"
 #include "base/result.h"
+#include "cli/node_arguments.h"
 
 namespace CLI {
 class App;
@@ -18,13 +19,14 @@ struct AgentArguments {
   std::string collect_interval = "1s";
   std::string dcgm_names = "4.8";
   std::string hostname = {};  // empty: NODE_NAME, else this machine's
-  std::string root = "/";
   std::string port_file = {};
   std::string hang_after = {};     // empty: three intervals, at least 3 s
   std::string replace_after = {};  // empty: 20 s, at least twice hang_after
   std::string stale_after = "60s";
   std::string log_level = "info";
   double simulator_speed = 1;
+  NodeArguments node = {};
+  std::string report_socket = {};
 };
 
 // All but --source.

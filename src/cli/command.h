@@ -28,6 +28,7 @@ int ReportError(std::string_view command, const Error& error);
 // In the order of the help text; main.cc calls them all.
 void AddAgentCommand(CLI::App& app, CommandContext& context);
 void AddSnapshotCommand(CLI::App& app, CommandContext& context);
+void AddViewsCommand(CLI::App& app, CommandContext& context);
 void AddSimulateCommand(CLI::App& app, CommandContext& context);
 void AddDemoCommand(CLI::App& app, CommandContext& context);
 void AddMetricsCommand(CLI::App& app, CommandContext& context);

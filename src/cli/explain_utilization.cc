@@ -102,7 +102,7 @@ std::string KernelTraceText(const KernelCase& c) {
 }  // namespace
 
 Result<std::vector<UtilizationCase>> MeasureTinyKernels() {
-  Result<ScenarioRun> run = ScenarioRun::Open(kTinyKernels);
+  Result<ScenarioRun> run = ScenarioRun::Open(kTinyKernels, {.attribution = false});
   if (!run) return std::unexpected(run.error());
   Snapshot snapshot;
   for (Duration t = {}; t <= kMeasured; t += seconds(1)) snapshot = run->ReadAt(t);
@@ -141,7 +141,7 @@ Result<KernelCase> MeasureKernelTrace() {
   out.busy_seconds = trace.busy_seconds;
   out.busy_ratio = trace.busy_ratio;
 
-  Result<ScenarioRun> run = ScenarioRun::Open(kKernelTrace);
+  Result<ScenarioRun> run = ScenarioRun::Open(kKernelTrace, {.attribution = false});
   if (!run) return std::unexpected(run.error());
   run->ReadAt(Duration::zero());
   const Snapshot snapshot = run->ReadAt(seconds(1));

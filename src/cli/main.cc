@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
   gpuassay::CommandContext context;
   gpuassay::AddAgentCommand(app, context);
   gpuassay::AddSnapshotCommand(app, context);
+  gpuassay::AddViewsCommand(app, context);
   gpuassay::AddSimulateCommand(app, context);
   gpuassay::AddDemoCommand(app, context);
   gpuassay::AddMetricsCommand(app, context);

@@ -10,10 +10,14 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 
+#include "agent/completion.h"
+#include "agent/node_join.h"
 #include "agent/source_spec.h"
 #include "base/duration.h"
 #include "cli/command.h"
+#include "cli/node_arguments.h"
 #include "cli/options.h"
 #include "cli/scenario_files.h"
 #include "cli/source_reading.h"
@@ -30,10 +34,12 @@ struct RecordArguments {
   std::string length;  // empty: until Ctrl-C, or the end of the scenario or recording
   std::string every = "1s";
   bool neutral = false;
+  NodeArguments node;
 };
 
 struct RecordRequest {
   SourceSpec source;
+  NodeOptions node;
   std::optional<Duration> length;
   Duration every = {};
 };
@@ -62,11 +68,11 @@ void SleepUntil(SteadyTime until, const Clock& clock) {
 }
 
 Result<void> RecordScenario(const RecordRequest& request, RecordingWriter& writer) {
-  Result<ScenarioRun> run = ScenarioRun::Open(request.source.argument);
+  Result<ScenarioRun> run = ScenarioRun::Open(request.source.argument, request.node);
   if (!run) return std::unexpected(run.error());
   const Duration length = request.length.value_or(run->length());
   for (Duration t = {}; t <= length && !stop_requested; t += request.every) {
-    if (Result<void> result = writer.Write(run->ReadRawAt(t)); !result) return result;
+    if (Result<void> result = writer.Write(run->ReadJoinedAt(t)); !result) return result;
   }
   return {};
 }
@@ -92,9 +98,15 @@ Result<void> RecordDriver(const RecordRequest& request, RecordingWriter& writer)
   Result<std::unique_ptr<Source>> source =
       OpenSource(request.source, {.clock = clock, .hostname = ThisHost()});
   if (!source) return std::unexpected(BadSourceArgument(request.source, source.error()));
+  Result<std::unique_ptr<NodeJoin>> join =
+      NodeJoin::Open(request.source, request.node, NodeJoin::Pace::kLive, clock);
+  if (!join) return std::unexpected(join.error());
+  Completion completion(request.every, std::move(*join));
   const SteadyTime start = clock.Steady();
   for (SteadyTime next = start; !stop_requested;) {
-    if (Result<void> result = writer.Write((*source)->Read()); !result) return result;
+    Snapshot snapshot = (*source)->Read();
+    completion.Join(snapshot);
+    if (Result<void> result = writer.Write(snapshot); !result) return result;
     next += request.every * std::max<Duration::rep>(1, (clock.Steady() - next) / request.every + 1);
     if (request.length && next - start > *request.length) break;
     SleepUntil(next, clock);
@@ -116,6 +128,9 @@ Result<RecordRequest> RequestOf(const RecordArguments& arguments) {
   const auto every = DurationOption("--every", arguments.every, kEveryMin);
   if (!every) return std::unexpected(every.error());
   request.every = *every;
+  Result<NodeOptions> node = MakeNodeOptions(arguments.node);
+  if (!node) return std::unexpected(node.error());
+  request.node = std::move(*node);
   if (arguments.length.empty()) return request;
   const auto length = DurationOption("--for", arguments.length, Duration::zero());
   if (!length) return std::unexpected(length.error());
@@ -175,6 +190,7 @@ void AddRecordCommand(CLI::App& app, CommandContext& context) {
   command->add_option("--every", arguments->every, "Time between readings")->capture_default_str();
   command->add_flag("--neutral", arguments->neutral,
                     "Replace names, UUIDs, serials, addresses and PIDs by stand-ins");
+  AddNodeArguments(*command, arguments->node);
   command->callback([arguments, &context] {
     const Result<void> result = RunRecord(*arguments);
     if (!result) context.exit_code = ReportError("record", result.error());

@@ -47,7 +47,9 @@ Result<void> RunSimulate(const SimulateArguments& arguments) {
     if (!given) return std::unexpected(given.error());
     length = *given;
   }
-  Result<ScenarioRun> run = ScenarioRun::Open(arguments.scenario);
+  NodeOptions node;
+  node.attribution = arguments.json || arguments.last;  // a line has no room for owners
+  Result<ScenarioRun> run = ScenarioRun::Open(arguments.scenario, node);
   if (!run) return std::unexpected(run.error());
   if (arguments.length.empty()) length = run->length();
   if (length / *every > kStepsMax) {

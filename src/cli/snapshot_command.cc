@@ -8,48 +8,25 @@
 #include <set>
 #include <string>
 
-#include "agent/source_spec.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/footnotes.h"
+#include "cli/moment_arguments.h"
 #include "cli/options.h"
 #include "cli/snapshot_table.h"
 #include "cli/source_reading.h"
 #include "model/snapshot_json.h"
+#include "views/usage.h"
 
 namespace gpuassay {
 namespace {
 
-constexpr Duration kIntervalMin = std::chrono::milliseconds(100);  // GPM has no shorter one
-constexpr Duration kIntervalMax = std::chrono::seconds(10);        // longer gaps are not integrated
-
 struct SnapshotArguments {
-  std::string source = "nvml";
-  std::string interval = "1s";
-  std::string at;
-  std::string timeout = "15s";
+  MomentArguments moment;
   std::optional<std::uint32_t> gpu;
+  std::string by;  // empty: the GPUs themselves
   bool json = false;
 };
-
-Result<MomentRequest> RequestOf(const SnapshotArguments& arguments) {
-  MomentRequest request;
-  const Result<SourceSpec> source = ParseSourceSpec(arguments.source);
-  if (!source) return std::unexpected(source.error());
-  request.source = *source;
-  const auto interval =
-      DurationOption("--interval", arguments.interval, kIntervalMin, kIntervalMax);
-  if (!interval) return std::unexpected(interval.error());
-  request.interval = *interval;
-  const auto timeout = DurationOption("--timeout", arguments.timeout, std::chrono::seconds(1));
-  if (!timeout) return std::unexpected(timeout.error());
-  request.timeout = *timeout;
-  if (arguments.at.empty()) return request;
-  const auto at = DurationOption("--at", arguments.at, Duration::zero());
-  if (!at) return std::unexpected(at.error());
-  request.at = *at;
-  return request;
-}
 
 Result<void> KeepOnly(std::uint32_t index, Snapshot& snapshot) {
   std::set<std::uint32_t> indices;
@@ -63,25 +40,34 @@ Result<void> KeepOnly(std::uint32_t index, Snapshot& snapshot) {
   return {};
 }
 
+void PrintUsage(const Snapshot& snapshot, UsageBy by, bool json) {
+  const Usage usage = MakeUsage(snapshot, by);
+  fmt::print("{}{}", json ? UsageJson(usage, 2) : UsageText(usage), json ? "\n" : "");
+}
+
 Result<void> RunSnapshot(const SnapshotArguments& arguments) {
-  const Result<MomentRequest> request = RequestOf(arguments);
+  const Result<MomentRequest> request = MakeMomentRequest(arguments.moment);
   if (!request) return std::unexpected(request.error());
+  const std::optional<UsageBy> by = ParseUsageBy(arguments.by);
+  if (!by && !arguments.by.empty()) {
+    return Fail(ErrorCode::kMalformed,
+                fmt::format("--by: '{}' is none of pod, process, job, user", arguments.by));
+  }
   Result<Snapshot> snapshot = ReadMoment(*request);
   if (!snapshot) return std::unexpected(snapshot.error());
   if (arguments.gpu) {
     const Result<void> kept = KeepOnly(*arguments.gpu, *snapshot);
     if (!kept) return kept;
   }
-  if (arguments.json) {
+  if (by) {
+    PrintUsage(*snapshot, *by, arguments.json);
+  } else if (arguments.json) {
     fmt::print("{}\n", SnapshotJson(*snapshot, 2));
   } else if (!snapshot->gpus.empty()) {
     fmt::print("{}", SnapshotTable(*snapshot, WantsColour(STDOUT_FILENO)));
   }
-  const bool failed = !snapshot->sources.empty() && !snapshot->sources[0].error.empty();
-  if (failed) {
-    return Fail(ErrorCode::kIo,
-                fmt::format("the driver could not be read: {}", snapshot->sources[0].error));
-  }
+  const Result<void> was_read = CheckDriverWasRead(*snapshot);
+  if (!was_read) return was_read;
   if (snapshot->gpus.empty() && !arguments.json) fmt::print("The driver knows no GPU.\n");
   return {};
 }
@@ -92,16 +78,10 @@ void AddSnapshotCommand(CLI::App& app, CommandContext& context) {
   CLI::App* command =
       app.add_subcommand("snapshot", "Show the GPUs now: what nvidia-smi shows and what it hides");
   auto arguments = std::make_shared<SnapshotArguments>();
-  command
-      ->add_option("--source", arguments->source,
-                   "nvml[=LIBRARY], simulator=SCENARIO or replay=FILE")
-      ->capture_default_str();
-  command->add_option("--interval", arguments->interval, "Between the two readings")
-      ->capture_default_str();
-  command->add_option("--at", arguments->at, "Time in the scenario (1m) or recording (its end)");
-  command->add_option("--timeout", arguments->timeout, "Give up when the driver does not answer")
-      ->capture_default_str();
+  AddMomentArguments(*command, arguments->moment);
   command->add_option("--gpu", arguments->gpu, "Only the GPU with this index");
+  command->add_option("--by", arguments->by,
+                      "Who uses the GPUs instead: by pod, process, job or user");
   command->add_flag("--json", arguments->json, "As JSON (docs/commands.md)");
   command->callback([arguments, &context] {
     SetLogLevel(LogLevel::kError);  // warnings of the source are in what is printed

@@ -10,6 +10,7 @@
 #include "cli/footnotes.h"
 #include "cli/table.h"
 #include "model/snapshot_json.h"
+#include "views/owner_text.h"
 
 namespace gpuassay {
 namespace {
@@ -329,7 +330,8 @@ void AddProcesses(const Gpu& gpu, Footnotes& notes, Table& table) {
                {std::string(ProcessTypeName(process.type))},
                cells.One(process.readings.memory_used_bytes, "process memory", Bytes),
                cells.One(process.readings.sm_utilization_ratio, "process SM", PercentText),
-               {process.name.empty() ? "?" : process.name}});
+               {process.name.empty() ? "?" : process.name},
+               {process.owner == ProcessOwner{} ? "" : OwnerText(process.owner)}});
   }
   const std::size_t rest = processes.size() - shown + gpu.processes_dropped;
   if (rest == 0) return;
@@ -345,7 +347,8 @@ void AddProcesses(const Gpu& gpu, Footnotes& notes, Table& table) {
              {""},
              {memory ? Bytes(*memory) : "-"},
              {""},
-             {fmt::format("{} more", rest)}});
+             {fmt::format("{} more", rest)},
+             {""}});
 }
 
 std::string ProcessTable(const Snapshot& snapshot, Footnotes& notes, bool colour) {
@@ -355,7 +358,8 @@ std::string ProcessTable(const Snapshot& snapshot, Footnotes& notes, bool colour
                {"Type"},
                {"GiB", kRight},
                {"SM", kRight},
-               {"Process", kLeft, 48}});
+               {"Process", kLeft, 24},
+               {"Owner", kLeft, 32}});
   for (const Gpu& gpu : snapshot.gpus) AddProcesses(gpu, notes, table);
   return table.empty() ? "\nNo processes.\n" : '\n' + table.Render(colour);
 }

@@ -50,6 +50,8 @@ Gpu Busy(std::uint32_t index) {
   process.name = "python3";
   process.readings.memory_used_bytes = 61 * kGib;
   process.readings.sm_utilization_ratio = 0.8;
+  process.owner.pod = {"ml", "train-0", ""};
+  process.owner.container = {"4f5c", "main", "containerd"};
   return gpu;
 }
 
@@ -77,8 +79,8 @@ GPU  PCIe now  PCIe max  PCIe out/in GB/s  Replays  NVLinks up  NVLink out/in GB
 GPU  State  Clocks held by  ECC corr/uncorr  Remapped corr/uncorr  Xid   MIG
   0  ok     none                        0/0  0/0                   none  off
 
-GPU  GI   PID  Type      GiB   SM  Process
-  0      4242  compute  61.0  80%  python3
+GPU  GI   PID  Type      GiB   SM  Process  Owner
+  0      4242  compute  61.0  80%  python3  ml/train-0 (main)
 
 -   not supported: fan (GPU 0): this GPU model, or its present mode (for example MIG), does not have
     it.
@@ -126,7 +128,7 @@ TEST(SnapshotTable, ProcessesBeyondTheShownOnesAreSummed) {
   processes[17].name = "largest";
   processes[17].readings.memory_used_bytes = 9 * kGib;
   std::string text = SnapshotTable(snapshot, false);
-  EXPECT_NE(text.find("  0      4242  compute  9.0  80%  largest\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  0      4242  compute  9.0  80%  largest  ml/train-0 (main)\n"), std::string::npos) << text;
   EXPECT_NE(text.find("  0                     2.0       2 more\n"), std::string::npos) << text;
   processes[3].readings.memory_used_bytes = Missing::kNoPermission;
   text = SnapshotTable(snapshot, false);

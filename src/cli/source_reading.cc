@@ -26,11 +26,11 @@ namespace {
 constexpr Duration kScenarioMoment = std::chrono::minutes(1);
 
 // First byte of what the child hands over.
-constexpr char kIsSnapshot = 'S';
-constexpr char kIsError = 'E';  // then the code, then the text
+constexpr char kIsReadings = 'S';  // then the length of the first, the first, the second
+constexpr char kIsError = 'E';     // then the code, then the text
 
 Result<Snapshot> ReadScenario(const MomentRequest& request) {
-  Result<ScenarioRun> run = ScenarioRun::Open(request.source.argument);
+  Result<ScenarioRun> run = ScenarioRun::Open(request.source.argument, request.node);
   if (!run) return std::unexpected(run.error());
   const Duration at = request.at.value_or(kScenarioMoment);
   // From the start on, so that events before `at` are counted.
@@ -44,29 +44,33 @@ Result<Snapshot> ReadRecording(const MomentRequest& request) {
   Result<std::unique_ptr<Source>> source =
       OpenReplay(request.source.argument, ReplayPace::kAsFastAsRead, clock);
   if (!source) return std::unexpected(BadSourceArgument(request.source, source.error()));
-  Integrator integrator;
+  Completion completion;
   Snapshot snapshot = (*source)->Read();
   const SteadyTime start = snapshot.steady;
-  integrator.Apply(snapshot);
+  completion.Apply(snapshot);
   while (!(*source)->AtEnd() && !(request.at && snapshot.steady - start >= *request.at)) {
     snapshot = (*source)->Read();
-    integrator.Apply(snapshot);
+    completion.Apply(snapshot);
   }
   return snapshot;
 }
 
-Result<Snapshot> ReadDriver(const MomentRequest& request) {
+// What the driver says, twice.
+struct TwoReadings {
+  Snapshot first;
+  Snapshot second;
+};
+
+Result<TwoReadings> ReadDriver(const MomentRequest& request) {
   const SystemClock clock;
   Result<std::unique_ptr<Source>> source =
       OpenSource(request.source, {.clock = clock, .hostname = ThisHost()});
   if (!source) return std::unexpected(BadSourceArgument(request.source, source.error()));
-  Integrator integrator;
-  Snapshot first = (*source)->Read();
-  integrator.Apply(first);
+  TwoReadings readings;
+  readings.first = (*source)->Read();
   std::this_thread::sleep_for(request.interval);
-  Snapshot second = (*source)->Read();
-  integrator.Apply(second);
-  return second;
+  readings.second = (*source)->Read();
+  return readings;
 }
 
 void WriteAll(int fd, std::string_view bytes) {
@@ -79,15 +83,20 @@ void WriteAll(int fd, std::string_view bytes) {
 }
 
 [[noreturn]] void HandOverAndExit(const MomentRequest& request, int fd) {
-  const Result<Snapshot> snapshot = ReadDriver(request);
+  const Result<TwoReadings> readings = ReadDriver(request);
   std::string bytes;
-  if (snapshot) {
-    bytes += kIsSnapshot;
-    EncodeSnapshot(*snapshot, bytes);
+  if (readings) {
+    std::string first;
+    EncodeSnapshot(readings->first, first);
+    bytes += kIsReadings;
+    const std::uint64_t size = first.size();
+    bytes.append(reinterpret_cast<const char*>(&size), sizeof size);
+    bytes += first;
+    EncodeSnapshot(readings->second, bytes);
   } else {
     bytes += kIsError;
-    bytes += static_cast<char>(snapshot.error().code);
-    bytes += snapshot.error().what;
+    bytes += static_cast<char>(readings.error().code);
+    bytes += readings.error().what;
   }
   WriteAll(fd, bytes);
   _exit(0);
@@ -119,15 +128,26 @@ Result<std::string> ReadUntilClosed(int fd, Duration timeout) {
   }
 }
 
-Result<Snapshot> SnapshotOf(std::string_view bytes) {
-  if (bytes.size() > 1 && bytes[0] == kIsSnapshot) return DecodeSnapshot(bytes.substr(1));
+Result<TwoReadings> ReadingsOf(std::string_view bytes) {
+  std::uint64_t size = 0;
+  if (bytes.size() > 1 + sizeof size && bytes[0] == kIsReadings) {
+    bytes.remove_prefix(1);
+    std::memcpy(&size, bytes.data(), sizeof size);
+    bytes.remove_prefix(sizeof size);
+    Result<Snapshot> first = DecodeSnapshot(bytes.substr(0, size));
+    if (!first) return std::unexpected(first.error());
+    Result<Snapshot> second =
+        DecodeSnapshot(bytes.substr(std::min<std::size_t>(size, bytes.size())));
+    if (!second) return std::unexpected(second.error());
+    return TwoReadings{std::move(*first), std::move(*second)};
+  }
   if (bytes.size() > 2 && bytes[0] == kIsError) {
     return Fail(static_cast<ErrorCode>(bytes[1]), std::string(bytes.substr(2)));
   }
   return Fail(ErrorCode::kIo, "the driver's library ended the process that called it");
 }
 
-Result<Snapshot> ReadDriverInChild(const MomentRequest& request) {
+Result<TwoReadings> ReadDriverInChild(const MomentRequest& request) {
   int ends[2];
   if (pipe(ends) != 0) return Fail(ErrorCode::kIo, fmt::format("pipe: {}", std::strerror(errno)));
   const pid_t child = fork();
@@ -149,12 +169,27 @@ Result<Snapshot> ReadDriverInChild(const MomentRequest& request) {
     return std::unexpected(bytes.error());
   }
   waitpid(child, nullptr, 0);
-  return SnapshotOf(*bytes);
+  return ReadingsOf(*bytes);
+}
+
+Result<Snapshot> ReadLive(const MomentRequest& request) {
+  const SystemClock clock;
+  // First, so that what was named and cannot be read is said at once. Starts no thread: the child
+  // is a fork.
+  Result<std::unique_ptr<NodeJoin>> join =
+      NodeJoin::Open(request.source, request.node, NodeJoin::Pace::kOneShot, clock);
+  if (!join) return std::unexpected(join.error());
+  Result<TwoReadings> readings = ReadDriverInChild(request);
+  if (!readings) return std::unexpected(readings.error());
+  Completion completion(request.interval, std::move(*join));
+  completion.Apply(readings->first);
+  completion.Apply(readings->second);
+  return std::move(readings->second);
 }
 
 }  // namespace
 
-Result<ScenarioRun> ScenarioRun::Open(const std::string& name_or_path) {
+Result<ScenarioRun> ScenarioRun::Open(const std::string& name_or_path, const NodeOptions& node) {
   const Result<std::string> path = FindScenario(name_or_path);
   if (!path) return std::unexpected(path.error());
   Result<sim::Scenario> scenario = sim::LoadScenario(*path);
@@ -163,20 +198,31 @@ Result<ScenarioRun> ScenarioRun::Open(const std::string& name_or_path) {
   run.name_ = scenario->name;
   run.length_ = scenario->length;
   run.clock_ = std::make_unique<VirtualClock>(scenario->start);
+  run.system_clock_ = std::make_unique<SystemClock>();
+  Result<std::unique_ptr<NodeJoin>> join = NodeJoin::Open(
+      {SourceSpec::Kind::kSimulator, *path}, node, NodeJoin::Pace::kOneShot, *run.system_clock_);
+  if (!join) return std::unexpected(join.error());
+  run.completion_ = std::make_unique<Completion>(std::chrono::seconds(1), std::move(*join));
   const std::string hostname = scenario->hostname;
   run.source_ = MakeSimulator(std::move(*scenario), *run.clock_, hostname);
   return run;
 }
 
-Snapshot ScenarioRun::ReadRawAt(Duration t) {
-  if (t > clock_->Elapsed()) clock_->AdvanceTo(t);  // a call that hangs has moved it, too
-  return source_->Read();
+Snapshot ScenarioRun::ReadJoinedAt(Duration t) {
+  Snapshot snapshot = ReadSourceAt(t);
+  completion_->Join(snapshot);
+  return snapshot;
 }
 
 Snapshot ScenarioRun::ReadAt(Duration t) {
-  Snapshot snapshot = ReadRawAt(t);
-  integrator_->Apply(snapshot);
+  Snapshot snapshot = ReadSourceAt(t);
+  completion_->Apply(snapshot);
   return snapshot;
+}
+
+Snapshot ScenarioRun::ReadSourceAt(Duration t) {
+  if (t > clock_->Elapsed()) clock_->AdvanceTo(t);  // a call that hangs has moved it, too
+  return source_->Read();
 }
 
 Result<Snapshot> ReadMoment(const MomentRequest& request) {
@@ -192,7 +238,7 @@ Result<Snapshot> ReadMoment(const MomentRequest& request) {
     return Fail(ErrorCode::kMalformed,
                 "--at: a live driver only tells the present; use a scenario or a recording");
   }
-  return ReadDriverInChild(request);
+  return ReadLive(request);
 }
 
 Error BadSourceArgument(const SourceSpec& spec, Error error) {

@@ -5,10 +5,11 @@
 #include <optional>
 #include <string>
 
+#include "agent/completion.h"
+#include "agent/node_join.h"
 #include "agent/source_spec.h"
 #include "base/clock.h"
 #include "base/result.h"
-#include "counters/integrator.h"
 #include "model/snapshot.h"
 #include "sources/source.h"
 
@@ -19,13 +20,13 @@ namespace gpuassay {
 class ScenarioRun {
  public:
   // `name_or_path` as in FindScenario. kMalformed with file, line and column.
-  static Result<ScenarioRun> Open(const std::string& name_or_path);
+  static Result<ScenarioRun> Open(const std::string& name_or_path, const NodeOptions& node = {});
 
-  // The driver's state at scenario time `t`, integrated since the first reading. Time never goes
-  // back: an earlier `t` reads the present again.
+  // The driver's state at scenario time `t` with the owners of its processes, integrated since the
+  // first reading. Time never goes back: an earlier `t` reads the present again.
   Snapshot ReadAt(Duration t);
-  // The same without the integrals: what the source reads.
-  Snapshot ReadRawAt(Duration t);
+  // The same without the integrals and shares.
+  Snapshot ReadJoinedAt(Duration t);
 
   Duration length() const { return length_; }  // that the scenario suggests
   Duration now() const { return clock_->Elapsed(); }
@@ -33,16 +34,19 @@ class ScenarioRun {
 
  private:
   ScenarioRun() = default;
+  Snapshot ReadSourceAt(Duration t);
 
   std::string name_;
   Duration length_ = {};
   std::unique_ptr<VirtualClock> clock_;
   std::unique_ptr<Source> source_;
-  std::unique_ptr<Integrator> integrator_ = std::make_unique<Integrator>();
+  std::unique_ptr<SystemClock> system_clock_;  // of the servers around the scenario
+  std::unique_ptr<Completion> completion_;
 };
 
 struct MomentRequest {
   SourceSpec source;
+  NodeOptions node;
   // Between the two readings: rates and profiling metrics are differences.
   Duration interval = std::chrono::seconds(1);
   // Time since the start of a scenario or recording; by default one minute and the end. kMalformed

@@ -65,7 +65,9 @@ class ReportSocket {
   static Result<std::unique_ptr<ReportSocket>> Listen(const std::string& path,
                                                       MemoryReports& reports, const Clock& clock);
   ~ReportSocket();
-  std::uint64_t malformed() const;  // datagrams that could not be read
+  // Datagrams that could not be read, or whose sender the kernel does not tell. The first is
+  // logged.
+  std::uint64_t malformed() const;
 
  private:
   struct Impl;

@@ -20,6 +20,10 @@ namespace {
 
 // Jobs of all users may report; what they say counts for themselves only.
 constexpr mode_t kSocketMode = 0666;
+// What one job sends without end costs a part of a core: after so many datagrams there is a pause,
+// in which the kernel lets senders wait.
+constexpr int kDatagramsAtOnce = 16;
+constexpr int kPauseMs = 20;
 
 Error SocketError(const std::string& path, int error) {
   const bool denied = error == EACCES || error == EPERM;
@@ -27,8 +31,11 @@ Error SocketError(const std::string& path, int error) {
           fmt::format("report socket {}: {}", path, std::strerror(error))};
 }
 
-// True when a socket file is there and nobody listens on it.
+// True when a socket file is there and nobody listens on it. To connect to a file of another kind
+// is refused, too.
 bool IsLeftBehind(const sockaddr_un& address) {
+  struct stat status = {};
+  if (lstat(address.sun_path, &status) != 0 || !S_ISSOCK(status.st_mode)) return false;
   const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
   const bool refused =
@@ -107,6 +114,7 @@ struct ReportSocket::Impl {
   }
   void Run(const std::stop_token& stop);
   void Take(const Datagram& datagram);
+  void Refuse(const std::string& what);
 
   std::string path;
   int fd;
@@ -114,21 +122,24 @@ struct ReportSocket::Impl {
   MemoryReports& reports;
   const Clock& clock;
   std::atomic<std::uint64_t> malformed = 0;
-  std::jthread thread;
+  std::jthread thread;  // the only one that counts `malformed` up
 };
 
+// Said once: a job that reports nonsense does so every few seconds. The rest is counted.
+void ReportSocket::Impl::Refuse(const std::string& what) {
+  if (malformed++ == 0) LogWarning(what);
+}
+
 void ReportSocket::Impl::Take(const Datagram& datagram) {
-  if (datagram.pid == 0 || datagram.cut) {
-    ++malformed;
-    return;
+  if (datagram.pid == 0) {
+    return Refuse("memory report: its process is not in the PID namespace of the agent");
+  }
+  if (datagram.cut) {
+    return Refuse(fmt::format("process {}: memory report: longer than {} bytes", datagram.pid,
+                              kDatagramBytesMax));
   }
   Result<std::vector<MemoryReport>> parsed = ParseMemoryReports(datagram.text);
-  if (!parsed) {
-    // Said once: a job that reports nonsense does so every few seconds. The rest is counted.
-    if (malformed++ == 0)
-      LogWarning(fmt::format("process {}: {}", datagram.pid, parsed.error().what));
-    return;
-  }
+  if (!parsed) return Refuse(fmt::format("process {}: {}", datagram.pid, parsed.error().what));
   reports.Set(datagram.pid, std::move(*parsed), clock.Steady());
 }
 
@@ -136,9 +147,14 @@ void ReportSocket::Impl::Run(const std::stop_token& stop) {
   std::string buffer(kDatagramBytesMax, '\0');
   Datagram datagram;
   while (!stop.stop_requested()) {
-    pollfd fds[2] = {{fd, POLLIN, 0}, {wake_fd, POLLIN, 0}};
-    if (poll(fds, 2, -1) < 0 && errno != EINTR) return;
-    while (!stop.stop_requested() && Receive(fd, buffer, datagram)) Take(datagram);
+    std::array<pollfd, 2> fds = {pollfd{wake_fd, POLLIN, 0}, pollfd{fd, POLLIN, 0}};
+    if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return;
+    int taken = 0;
+    while (taken < kDatagramsAtOnce && !stop.stop_requested() && Receive(fd, buffer, datagram)) {
+      Take(datagram);
+      ++taken;
+    }
+    if (taken == kDatagramsAtOnce) poll(fds.data(), 1, kPauseMs);  // ends at once with the socket
   }
 }
 
@@ -151,6 +167,7 @@ Result<std::unique_ptr<ReportSocket>> ReportSocket::Listen(const std::string& pa
   const Result<int> fd = BindTo(path);
   if (!fd) return std::unexpected(fd.error());
   auto impl = std::make_unique<Impl>(path, *fd, reports, clock);
+  if (impl->wake_fd < 0) return std::unexpected(SocketError(path, errno));
   impl->thread = std::jthread([raw = impl.get()](const std::stop_token& stop) { raw->Run(stop); });
   return std::unique_ptr<ReportSocket>(new ReportSocket(std::move(impl)));
 }

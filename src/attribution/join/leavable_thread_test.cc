@@ -55,6 +55,7 @@ TEST(LeavableThread, TheDestructorWaitsOnlySoLong) {
 TEST(LeavableThread, SaysWhenItHasEnded) {
   LeavableThread thread([](const std::stop_token&) {});
   while (!thread.ended()) std::this_thread::yield();
+  EXPECT_TRUE(thread.ended());
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ class TestRoot : public TemporaryDirectory {
     Write(Path(pid, "status"),
           fmt::format("Name:\tpython3\nTgid:\t{}\nUid:\t1000\t0\t0\t0\nNSpid:\t{}\n", pid, pid));
     Write(Path(pid, "cgroup"), cgroup);
-    Write(Path(pid, "cmdline"), std::string_view("/usr/bin/python3\0train.py\0", 26));
+    Write(Path(pid, "cmdline"), std::string_view("python3\0train.py\0", 17));
     MakeDirectory(Path(pid, "fd"));
   }
   void Environment(std::uint32_t pid, std::string_view text) const {
