@@ -28,7 +28,7 @@ TEST(ScenarioDocument, EveryBlockParses) {
     EXPECT_TRUE(scenario) << scenario.error().what << "\n" << block;
     ++blocks;
   }
-  EXPECT_EQ(blocks, 7);
+  EXPECT_EQ(blocks, 8);
 }
 
 TEST(ScenarioDocument, NamesEveryFaultAndModel) {
@@ -41,6 +41,67 @@ TEST(ScenarioDocument, NamesEveryFaultAndModel) {
   }
   for (const GpuModel& model : AllGpuModels()) {
     EXPECT_NE(text.find("`" + std::string(model.key) + "`"), std::string::npos) << model.key;
+  }
+}
+
+TEST(ScenarioDocument, NamesEveryKeyOfTheNodeAround) {
+  const std::string text = Document();
+  for (const char* const key : {"node",
+                                "kubernetes",
+                                "pods",
+                                "containers",
+                                "jobs",
+                                "cgroup",
+                                "v1",
+                                "v2",
+                                "cgroup_driver",
+                                "cgroupfs",
+                                "systemd",
+                                "users",
+                                "cri-o",
+                                "containerd",
+                                "container_runtime",
+                                "resources",
+                                "kubelet_down",
+                                "api_forbidden",
+                                "api_down",
+                                "kubelet_absent",
+                                "replicas",
+                                "ids",
+                                "uuid",
+                                "gke",
+                                "namespace",
+                                "uid",
+                                "qos",
+                                "besteffort",
+                                "burstable",
+                                "guaranteed",
+                                "controller",
+                                "labels",
+                                "annotations",
+                                "devices",
+                                "requests",
+                                "runtime",
+                                "docker",
+                                "podman",
+                                "array",
+                                "visible_devices",
+                                "owner",
+                                "unlisted",
+                                "pool",
+                                "state",
+                                "other_pid_namespace",
+                                "running",
+                                "sleeping",
+                                "orphan",
+                                "user",
+                                "uninterruptible",
+                                "batch",
+                                "extern",
+                                "interactive",
+                                "step",
+                                "defunct_leader"}) {
+    EXPECT_NE(text.find("`" + std::string(key) + "`"), std::string::npos) << key;
   }
 }
 
