@@ -82,6 +82,7 @@ class Cluster(common.Rig):
         [self.binaries] = [common.Programs(path) for path in self.tools.glob("v1.*")]
         self.daemons = {}
         self.namespace = None
+        self.lock = None
         self.tokens = {name: secrets.token_hex(16) for name in ("admin", "kubelet")}
         self.etcd_port, self.api_port, self.kubelet_port, self.health_port = (
             common.free_port() for _ in range(4))
@@ -103,8 +104,8 @@ class Cluster(common.Rig):
     # --- start and stop ----------------------------------------------------------------------
 
     def start(self):
-        if common.processes_in_cgroup(CGROUP_ROOT):
-            raise common.RigError(f"a cluster of these tests runs already, in /{CGROUP_ROOT}")
+        self.lock = common.only_one("cluster")
+        common.end_all_in_cgroup(CGROUP_ROOT)  # what a run that was killed has left
         for name in ("pki", "log", "etcd"):
             (self.directory / name).mkdir()
         self.namespace = common.namespace_with_own_paths(self.programs, self.directory)
@@ -205,17 +206,17 @@ class Cluster(common.Rig):
                 and self.request("GET", f"/api/v1/nodes/{NODE}"))
 
     def stop(self):
+        if not self.lock:
+            return
         with contextlib.suppress(common.RigError, OSError):
             self.delete_pods()
         for name in ("device-plugin", "kubelet", "containerd", "kube-apiserver", "etcd"):
             if name in self.daemons:
                 self.daemons[name].stop()
-        for pid in common.processes_in_cgroup(CGROUP_ROOT):
-            common.end(pid, common.start_of(pid))
         if self.namespace:
             self.namespace.close()  # and the shims of containerd, which outlive it
-        for folder in common.cgroup_folders(CGROUP_ROOT):
-            common.remove_cgroup(folder)
+        common.end_all_in_cgroup(CGROUP_ROOT)
+        self.lock.close()
 
     # --- the API ------------------------------------------------------------------------------
 

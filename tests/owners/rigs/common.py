@@ -1,5 +1,6 @@
 """What the rigs share: where programs are, daemons, stand-in devices, leaving nothing behind."""
 import contextlib
+import fcntl
 import os
 import pathlib
 import shutil
@@ -7,6 +8,7 @@ import signal
 import socket
 import stat
 import subprocess
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
@@ -77,7 +79,7 @@ class Programs:
 
 
 class Daemon:
-    """One program in the foreground, its output in a log."""
+    """One program in the foreground, its output in a log. It does not outlive this process."""
 
     def __init__(self, programs, command, log, **variables):
         self.programs, self.log, self.variables = programs, pathlib.Path(log), variables
@@ -89,7 +91,7 @@ class Daemon:
     def start(self):
         with open(self.log, "ab") as out:
             self.process = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                ["setpriv", "--pdeathsig", "KILL", "--", *self.command], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                 env=self.programs.environment(**self.variables), start_new_session=True)
 
     def said(self):
@@ -168,6 +170,22 @@ def make_devices(directory, names):
             os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 5))
             path.chmod(0o666)
     return folder
+
+
+def only_one(name):
+    """Holds back a second run on this machine until the first has ended, however it ends."""
+    path = pathlib.Path(tempfile.gettempdir()) / f"gpuassay-test-{name}.lock"
+    file = open(path, "w")  # noqa: SIM115 (the lock is held while it is open)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    return file
+
+
+def end_all_in_cgroup(name):
+    """Ends the processes of a top cgroup and removes it."""
+    for pid in processes_in_cgroup(name):
+        end(pid, start_of(pid))
+    for folder in cgroup_folders(name):
+        remove_cgroup(folder)
 
 
 def end(pid, start=None):

@@ -14,13 +14,14 @@ class ContainerRig(common.Rig):
         self.directory = pathlib.Path(directory)
         self.programs = common.Programs(tools)
         self.cgroup_root = cgroup_root
+        self.owns_cgroup = False
         self.namespace = None
         self.daemon = None
-        self.containers = []
 
     def start(self):
         if common.processes_in_cgroup(self.cgroup_root):
             raise common.RigError(f"containers run on this machine already, in /{self.cgroup_root}")
+        self.owns_cgroup = True
         self.namespace = common.namespace_with_own_paths(self.programs, self.directory)
         self.start_runtime()
         archive = self.directory / "images.tar"
@@ -40,19 +41,19 @@ class ContainerRig(common.Rig):
         """Returns (id of the container, PID of its process as the machine counts)."""
         self.client("run", *self.run_options, "--name", name, *options, images.BUSYBOX,
                     "/bin/sh", "-c", command)
-        self.containers.append(name)
         found = json.loads(self.client("inspect", name))[0]
         return found["Id"], int(found["State"]["Pid"])
 
     def stop(self):
+        if not self.owns_cgroup:
+            return
         for pid in common.processes_in_cgroup(self.cgroup_root):
             common.end(pid, common.start_of(pid))
         if self.daemon:
             self.daemon.stop()
         if self.namespace:
             self.namespace.close()
-        for folder in common.cgroup_folders(self.cgroup_root):
-            common.remove_cgroup(folder)
+        common.end_all_in_cgroup(self.cgroup_root)
 
 
 class DockerRig(ContainerRig):

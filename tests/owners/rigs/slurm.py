@@ -68,6 +68,7 @@ class SlurmRig(common.Rig):
         self.programs = common.Programs(tools)
         self.tracking = tracking
         self.daemons = []
+        self.owns_cgroup = False
         self.namespace = None
         self.members = []
         self.conf = self.directory / "slurm.conf"
@@ -75,6 +76,7 @@ class SlurmRig(common.Rig):
     def start(self):
         if common.processes_in_cgroup(CGROUP_ROOT):
             raise common.RigError(f"a Slurm runs on this machine already, in /{CGROUP_ROOT}")
+        self.owns_cgroup = True
         for name in ("munge", "state", "spool", "pids"):
             (self.directory / name).mkdir(parents=True)
         # Programs of other users look for the socket and write their PIDs.
@@ -165,17 +167,17 @@ class SlurmRig(common.Rig):
         return found and found[1] if "JobState=RUNNING" in shown else None
 
     def stop(self):
-        if len(self.daemons) == 3:
-            with contextlib.suppress(common.RigError):
-                self.client("scancel", "--full", "--state=RUNNING", "--user=root")
-                self.client("scancel", "--state=PENDING", "--user=root")
-                common.wait_for(lambda: not self.client("squeue", "-h"), "the jobs to end", 20)
+        if not self.owns_cgroup:
+            return
         for pid, start in self.members:
             common.end(pid, start)
+        if len(self.daemons) == 3:
+            with contextlib.suppress(common.RigError):
+                self.client("scancel", "--partition=gpu")
+                common.wait_for(lambda: not self.client("squeue", "-h"), "the jobs to end", 20)
         for daemon in reversed(self.daemons):
             daemon.stop()
         self.daemons = []
         if self.namespace:
             self.namespace.close()
-        for folder in common.cgroup_folders(CGROUP_ROOT):
-            common.remove_cgroup(folder)
+        common.end_all_in_cgroup(CGROUP_ROOT)
