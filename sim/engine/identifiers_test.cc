@@ -39,6 +39,17 @@ TEST(Identifiers, OfUnitsAreUuidsAndReplicasHaveTheirNumber) {
   EXPECT_NE(MigUuid(scenario, 1, 1, 0), MigUuid(scenario, 1, 0, 0));
 }
 
+TEST(Identifiers, OfAResourceWithoutGpusAreOfAllThatFit) {
+  const Scenario scenario = *ParseScenario(
+      "gpus: [{model: t4}, {model: a100-sxm4-40gb, mig: [1g.5gb, 3g.20gb]}, {model: t4}]\n"
+      "kubernetes: {resources: [{name: nvidia.com/gpu}, {name: nvidia.com/mig-1g.5gb, mig: "
+      "1g.5gb}]}\n",
+      "story.yaml");
+  EXPECT_EQ(Units(scenario, 0),
+            (std::vector<std::string>{GpuUuid(scenario, 0), GpuUuid(scenario, 2)}));
+  EXPECT_EQ(Units(scenario, 1), std::vector<std::string>{MigUuid(scenario, 1, 0, 0)});
+}
+
 TEST(Identifiers, OfAnOldDriverNameTheParent) {
   EXPECT_EQ(Units(Story("460.32.03", "uuid"), 1),
             std::vector<std::string>{"MIG-GPU-1a0b0c0d-0000-1111-2222-333344445555/1/0"});

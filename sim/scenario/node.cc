@@ -77,18 +77,32 @@ std::vector<Window> ReadWindows(Reader& reader, const YamlNode& node, std::strin
   return windows;
 }
 
+bool IsUnitOf(const ScenarioGpu& gpu, const std::string& mig_profile) {
+  return mig_profile.empty() ? !gpu.mig_enabled
+                             : std::ranges::find(gpu.mig, mig_profile) != gpu.mig.end();
+}
+
+// All GPUs that are not in MIG mode, or that have a MIG device of the profile.
+std::vector<std::uint32_t> SuitableGpus(const Scenario& scenario, const std::string& mig_profile) {
+  std::vector<std::uint32_t> gpus;
+  for (std::uint32_t gpu = 0; gpu < scenario.gpus.size(); ++gpu) {
+    if (IsUnitOf(scenario.gpus[gpu], mig_profile)) {
+      gpus.push_back(gpu);
+    }
+  }
+  return gpus;
+}
+
 // Whole GPUs have MIG off, and those of a profile have an instance of it.
 void CheckResourceGpus(Reader& reader, const YamlNode& at, const Scenario& scenario,
                        const ScenarioResource& resource) {
   for (const std::uint32_t gpu : resource.gpus) {
-    const ScenarioGpu& config = scenario.gpus[gpu];
-    if (resource.mig_profile.empty() && config.mig_enabled) {
-      reader.Reject(at, fmt::format("GPU {} is in MIG mode; say with `mig` which profile {} means",
-                                    gpu, resource.name));
-    }
-    if (!resource.mig_profile.empty() &&
-        std::ranges::find(config.mig, resource.mig_profile) == config.mig.end()) {
-      reader.Reject(at, fmt::format("GPU {} has no MIG device {}", gpu, resource.mig_profile));
+    if (!IsUnitOf(scenario.gpus[gpu], resource.mig_profile)) {
+      reader.Reject(
+          at, resource.mig_profile.empty()
+                  ? fmt::format("GPU {} is in MIG mode; say with `mig` which profile {} means", gpu,
+                                resource.name)
+                  : fmt::format("GPU {} has no MIG device {}", gpu, resource.mig_profile));
     }
   }
 }
@@ -100,15 +114,14 @@ ScenarioResource ReadResource(Reader& reader, const YamlNode& node, const Scenar
   if (const YamlNode* name = map.Require("name")) {
     resource.name = ReadResourceName(reader, *name, "name");
   }
-  const YamlNode* gpus = map.Require("gpus");
-  if (gpus == nullptr || reader.failed()) {
-    return resource;
-  }
-  resource.gpus =
-      reader.Indices(*gpus, "gpus", "GPU", static_cast<std::uint32_t>(scenario.gpus.size()));
   if (const YamlNode* mig = map.Find("mig")) {
     resource.mig_profile = reader.Text(*mig, "mig");
   }
+  const YamlNode* gpus = map.Find("gpus");
+  resource.gpus =
+      gpus == nullptr
+          ? SuitableGpus(scenario, resource.mig_profile)
+          : reader.Indices(*gpus, "gpus", "GPU", static_cast<std::uint32_t>(scenario.gpus.size()));
   if (const YamlNode* replicas = map.Find("replicas")) {
     resource.replicas =
         static_cast<std::uint32_t>(reader.Integer(*replicas, "replicas", 1, kReplicasMax));
@@ -116,8 +129,15 @@ ScenarioResource ReadResource(Reader& reader, const YamlNode& node, const Scenar
   if (const YamlNode* ids = map.Find("ids")) {
     resource.id_form = kIdForms[reader.Word(*ids, "ids", kIdForms)];
   }
-  if (!reader.failed()) {
+  if (!reader.failed() && gpus != nullptr) {
     CheckResourceGpus(reader, *gpus, scenario, resource);
+  }
+  if (!reader.failed() && resource.gpus.empty()) {
+    reader.Reject(node, resource.mig_profile.empty()
+                            ? fmt::format("no GPU is without MIG mode; say with `mig` which "
+                                          "profile {} means",
+                                          resource.name)
+                            : fmt::format("no GPU has a MIG device {}", resource.mig_profile));
   }
   return resource;
 }
@@ -166,11 +186,7 @@ void ReadKubernetes(Reader& reader, const YamlNode& node, const Scenario& scenar
 ScenarioResource DefaultResource(const Scenario& scenario) {
   ScenarioResource resource;
   resource.name = "nvidia.com/gpu";
-  for (std::uint32_t gpu = 0; gpu < scenario.gpus.size(); ++gpu) {
-    if (!scenario.gpus[gpu].mig_enabled) {
-      resource.gpus.push_back(gpu);
-    }
-  }
+  resource.gpus = SuitableGpus(scenario, "");
   return resource;
 }
 

@@ -62,8 +62,9 @@ TEST(NodeErrors, OfKubernetes) {
             "s.yaml:2:34: `at` must be a duration such as 30s, 5m or 250ms, not `soon`");
   EXPECT_EQ(ErrorOf("kubernetes: {resources: [{name: gpu, gpus: 0}]}"),
             "s.yaml:2:33: a resource's name must look like nvidia.com/gpu");
-  EXPECT_EQ(ErrorOf("kubernetes: {resources: [{name: nvidia.com/gpu}]}"),
-            "s.yaml:2:26: a resource needs `gpus`");
+  EXPECT_EQ(ErrorOf("kubernetes: {resources: [{name: nvidia.com/gpu}]}"), "no error");
+  EXPECT_EQ(ErrorOf("kubernetes: {resources: [{name: nvidia.com/mig-2g.10gb, mig: 2g.10gb}]}"),
+            "s.yaml:2:26: no GPU has a MIG device 2g.10gb");
   EXPECT_EQ(ErrorOf("kubernetes: {resources: [{name: nvidia.com/gpu, gpus: all}]}"),
             "s.yaml:2:55: GPU 2 is in MIG mode; say with `mig` which profile nvidia.com/gpu means");
   EXPECT_EQ(ErrorOf("kubernetes: {resources: [{name: nvidia.com/gpu, gpus: 2, mig: 2g.10gb}]}"),

@@ -42,6 +42,7 @@ class Files {
   }
   void NoStored() { Directory(std::string(kStorage)); }
 
+  void Logs(const ScenarioPod& pod);
   void Pod(const ScenarioPod& pod);
   void Container(const ScenarioRuntimeContainer& container);
   NodeFiles Take() {
@@ -57,19 +58,25 @@ class Files {
   json stored_ = json::array();
 };
 
-void Files::Pod(const ScenarioPod& pod) {
-  const std::string uid = PodUid(scenario_, pod);
-  const std::string logs = fmt::format("{}/{}_{}_{}", kPodLogs, pod.namespace_name, pod.name, uid);
+void Files::Logs(const ScenarioPod& pod) {
+  const std::string logs =
+      fmt::format("{}/{}_{}_{}", kPodLogs, pod.namespace_name, pod.name, PodUid(scenario_, pod));
   Directory(logs);
-  Directory(fmt::format("{}/{}", kKubeletPods, uid));
   for (const ScenarioContainer& container : pod.containers) {
-    const std::string id = ContainerId(scenario_, pod, container);
     const std::string log = fmt::format("{}/{}/0.log", logs, container.name);
     Directory(fmt::format("{}/{}", logs, container.name));
     File(log, "");
     Link(fmt::format("{}/{}_{}_{}-{}.log", kContainerLogs, pod.name, pod.namespace_name,
-                     container.name, id),
+                     container.name, ContainerId(scenario_, pod, container)),
          "/" + log);
+  }
+}
+
+void Files::Pod(const ScenarioPod& pod) {
+  const std::string uid = PodUid(scenario_, pod);
+  Directory(fmt::format("{}/{}", kKubeletPods, uid));
+  for (const ScenarioContainer& container : pod.containers) {
+    const std::string id = ContainerId(scenario_, pod, container);
     if (scenario_.world.container_runtime == "cri-o") {
       Stored(id,
              fmt::format("k8s_{}_{}_{}_{}_0", container.name, pod.name, pod.namespace_name, uid));
@@ -112,6 +119,11 @@ NodeFiles NodeFilesAt(const Scenario& scenario, Duration t) {
   }
   for (const ScenarioPod* const pod : PodsAt(world, t)) {
     files.Pod(*pod);
+  }
+  for (const ScenarioPod& pod : world.pods) {
+    if (pod.start <= t && (t < pod.end || t - pod.end < kPodLogsStay)) {
+      files.Logs(pod);
+    }
   }
   for (const ScenarioRuntimeContainer& container : world.containers) {
     if (container.runtime == "docker") {

@@ -19,7 +19,12 @@ struct NodeEntry {
 // By path below the root, "var/log/pods"; folders that only hold others are left out.
 using NodeFiles = std::map<std::string, NodeEntry>;
 
-// Pods and containers that have ended at `t` have nothing any more, whatever still runs of them.
+// The kubelet collects the log directories of deleted pods once a minute (its
+// evictPodLogsDirectories).
+inline constexpr Duration kPodLogsStay = std::chrono::seconds(60);
+
+// Pods and containers that have ended at `t` have nothing any more, whatever still runs of them,
+// but for the logs of a pod.
 NodeFiles NodeFilesAt(const Scenario& scenario, Duration t);
 
 }  // namespace gpuassay::sim

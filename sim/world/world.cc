@@ -64,6 +64,7 @@ class WorldImpl final : public World {
     CollectChanges();
   }
   ~WorldImpl() override {
+    api_.reset();
     kubelet_.reset();
     std::error_code ignored;
     std::filesystem::remove(kubeconfig(), ignored);
@@ -161,7 +162,8 @@ class WorldImpl final : public World {
       changes_.insert({facts.start, facts.end});
     }
     for (const ScenarioPod& pod : world.pods) {
-      changes_.insert({pod.start, pod.end});
+      const bool ends = pod.end < Duration::max() - kPodLogsStay;
+      changes_.insert({pod.start, pod.end, ends ? pod.end + kPodLogsStay : Duration::max()});
     }
     for (const ScenarioRuntimeContainer& container : world.containers) {
       changes_.insert(container.end);
