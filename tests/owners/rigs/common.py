@@ -91,7 +91,8 @@ class Daemon:
     def start(self):
         with open(self.log, "ab") as out:
             self.process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "--", *self.command], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                ["setpriv", "--pdeathsig", "KILL", "--", *self.command],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                 env=self.programs.environment(**self.variables), start_new_session=True)
 
     def said(self):
