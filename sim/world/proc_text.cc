@@ -227,8 +227,7 @@ ProcessFiles FilesOf(const Scenario& scenario, const ScenarioProcFacts& facts,
   leader.start_ticks =
       std::chrono::duration_cast<std::chrono::milliseconds>(kUptimeAtStart + facts.start).count() *
       kTicksPerSecond / 1000;
-  files.leader_stat = ThreadStat(leader);
-  files.stat = files.leader_stat;
+  files.stat = ThreadStat(leader);
   if (files.leader_is_dead) {
     Thread thread = leader;
     thread.id = context.other_id;
@@ -260,7 +259,6 @@ ProcessFiles FilesOfInit() {
   init.start_ticks = 2;
   ProcessFiles files;
   files.stat = ThreadStat(init);
-  files.leader_stat = files.stat;
   files.status = StatusText(init, 0, 0);
   files.cgroup = "0::/init.scope\n";
   files.name = "systemd\n";

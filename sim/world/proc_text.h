@@ -22,10 +22,10 @@ struct ProcessContext {
 
 struct ProcessFiles {
   std::string stat, status, cgroup, command_line, name, environment, io;
-  std::string pid_namespace;             // "pid:[4026531836]"
-  std::vector<std::string> files;        // what its file descriptors name, from 0 on
-  bool leader_is_dead = false;           // then only the second thread has files
-  std::string leader_stat, thread_stat;  // of task/TID; the second is empty without a second thread
+  std::string pid_namespace;       // "pid:[4026531836]"
+  std::vector<std::string> files;  // what its file descriptors name, from 0 on
+  bool leader_is_dead = false;     // then only the second thread has files
+  std::string thread_stat;         // of task/TID of the second thread; empty without one
 };
 
 ProcessFiles FilesOf(const Scenario& scenario, const ScenarioProcFacts& facts,

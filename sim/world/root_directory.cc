@@ -106,7 +106,9 @@ Result<void> RootDirectory::AddProcess(std::uint32_t pid, const ProcessFiles& fi
   for (std::size_t i = 0; i < of_leader.size(); ++i) {
     maker.Link(made / "fd" / std::to_string(i), of_leader[i]);
   }
-  Thread(maker, made / "task", pid, files.leader_stat, of_leader);
+  // The main thread says of itself what the process says.
+  maker.Directory(made / "task");
+  maker.Link(made / "task" / std::to_string(pid), "..");
   if (!files.thread_stat.empty()) {
     Thread(maker, made / "task", second_thread, files.thread_stat, files.files);
   }
