@@ -57,17 +57,22 @@ void TestObjects::SetSlices(std::string items) {
   slices_ = std::move(items);
 }
 
-std::vector<TestRequest> TestObjects::Requests() const {
+void TestObjects::SetPageSize(std::size_t pods) {
+  const std::lock_guard lock(mutex_);
+  page_size_ = pods;
+}
+
+std::vector<TestRequest> TestObjects::Requests(std::string_view kind) const {
   const std::lock_guard lock(mutex_);
   std::vector<TestRequest> requests;
-  for (const auto& [kind, request] : requests_) requests.push_back(request);
+  for (const auto& [its_kind, request] : requests_) {
+    if (its_kind == kind) requests.push_back(request);
+  }
   return requests;
 }
 
 int TestObjects::Count(std::string_view kind) const {
-  const std::lock_guard lock(mutex_);
-  return static_cast<int>(
-      std::ranges::count(requests_, kind, &std::pair<std::string, TestRequest>::first));
+  return static_cast<int>(Requests(kind).size());
 }
 
 TestReply TestObjects::Answer(const TestRequest& request) {
@@ -86,13 +91,20 @@ TestReply TestObjects::Answer(const TestRequest& request) {
 
 // As the API server: only what the field selector wants.
 TestReply TestObjects::Pods(const TestRequest& request) const {
+  const auto token = request.query.find("continue");
+  const std::size_t skip =
+      token == request.query.end() ? 0 : static_cast<std::size_t>(std::stoi(token->second));
+  const std::size_t end = skip + page_size_;
+  std::size_t position = 0;
   std::string items;
   for (const auto& [name, pod] : pods_) {
     if (request.query.at("fieldSelector") != "spec.nodeName=" + pod.node) continue;
-    items += (items.empty() ? "" : ",") + pod.Json(version_);
+    if (position >= skip && position < end) items += (items.empty() ? "" : ",") + pod.Json(1);
+    ++position;
   }
-  return {.body = fmt::format(R"({{"metadata":{{"resourceVersion":"{}"}},"items":[{}]}})", version_,
-                              items)};
+  const std::string more = position > end ? fmt::format(R"(,"continue":"{}")", end) : "";
+  return {.body = fmt::format(R"({{"metadata":{{"resourceVersion":"{}"{}}},"items":[{}]}})",
+                              version_, more, items)};
 }
 
 TestReply TestObjects::Events(const TestRequest& request) const {

@@ -40,8 +40,9 @@ class TestObjects {
 
   void Instead(std::string list_or_watch_or_slices, std::optional<TestReply> reply);
   void SetSlices(std::string items);
-  std::vector<TestRequest> Requests() const;  // all until now
-  int Count(std::string_view kind) const;     // "list", "watch", "slices"
+  void SetPageSize(std::size_t pods);                              // of a list
+  std::vector<TestRequest> Requests(std::string_view kind) const;  // all until now
+  int Count(std::string_view kind) const;                          // "list", "watch", "slices"
 
  private:
   TestReply Pods(const TestRequest& request) const;
@@ -58,6 +59,7 @@ class TestObjects {
   };
   std::vector<Event> events_;
   std::string slices_;
+  std::size_t page_size_ = 1000;
   std::map<std::string, TestReply, std::less<>> instead_;
   std::vector<std::pair<std::string, TestRequest>> requests_;
 };
