@@ -50,6 +50,7 @@ LAYER_FILES = {
 }
 # What a folder's tests may include besides.
 TEST_LAYERS = {
+    "src/exposition": ["src/attribution/split"],
     "src/sources/nvml": ["sim/models", "sim/scenario", "sim/engine", "sim/driver"],
     "sim/world": ["src/model", "src/attribution/node", "src/attribution/kubernetes"],
 }

@@ -23,7 +23,7 @@ std::string ErrorOf(const MomentArguments& arguments) {
 }
 
 TEST(MomentArguments, BadOnesAreNamed) {
-  EXPECT_EQ(ErrorOf({.source = "amd"}).substr(0, 8), "--source");
+  EXPECT_EQ(ErrorOf({.source = "amd"}).substr(0, 12), "source 'amd'");
   EXPECT_EQ(ErrorOf({.interval = "1ms"}), "--interval: '1ms' is not between 100ms and 10s");
   EXPECT_EQ(ErrorOf({.at = "soon"}).substr(0, 5), "--at:");
   EXPECT_EQ(ErrorOf({.timeout = "0s"}).substr(0, 10), "--timeout:");

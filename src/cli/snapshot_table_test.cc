@@ -128,7 +128,9 @@ TEST(SnapshotTable, ProcessesBeyondTheShownOnesAreSummed) {
   processes[17].name = "largest";
   processes[17].readings.memory_used_bytes = 9 * kGib;
   std::string text = SnapshotTable(snapshot, false);
-  EXPECT_NE(text.find("  0      4242  compute  9.0  80%  largest  ml/train-0 (main)\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  0      4242  compute  9.0  80%  largest  ml/train-0 (main)\n"),
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find("  0                     2.0       2 more\n"), std::string::npos) << text;
   processes[3].readings.memory_used_bytes = Missing::kNoPermission;
   text = SnapshotTable(snapshot, false);

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "exposition/owners.h"
+
 namespace gpuassay {
 namespace {
 
@@ -158,6 +160,17 @@ Labels LabelsOf(const Gpu& gpu, const NodeIdentity& node, DcgmNames names) {
   return labels;
 }
 
+// A device that is one pod's alone carries it, as with the exporter. A shared one carries nobody:
+// the same value on each of its pods would count it several times.
+void AppendPod(std::string& labels, const Snapshot& snapshot, std::string_view gpu_uuid,
+               std::string_view mig_uuid) {
+  const ProcessOwner* const owner = ExclusiveOwner(snapshot.scheduler.get(), gpu_uuid, mig_uuid);
+  if (owner == nullptr) return;
+  if (owner->container) AppendLabel(labels, "container", owner->container->name);
+  AppendLabel(labels, "namespace", owner->pod->namespace_name);
+  AppendLabel(labels, "pod", owner->pod->name);
+}
+
 struct InstanceView {
   const MigReadings* readings;
   std::string labels;  // all of them
@@ -170,7 +183,8 @@ struct GpuView {
 };
 
 // Compute instances of one GPU instance report the same numbers: the first stands for all.
-std::vector<InstanceView> InstancesOf(const Gpu& gpu, const Labels& labels) {
+std::vector<InstanceView> InstancesOf(const Snapshot& snapshot, const Gpu& gpu,
+                                      const Labels& labels) {
   std::vector<InstanceView> views;
   std::vector<std::uint32_t> seen;
   for (const MigInstance& instance : gpu.mig) {
@@ -181,6 +195,7 @@ std::vector<InstanceView> InstancesOf(const Gpu& gpu, const Labels& labels) {
     AppendLabel(all, "GPU_I_PROFILE", InstanceProfile(instance.identity.profile));
     AppendLabel(all, "GPU_I_ID", std::uint64_t{id});
     if (!labels.after.empty()) all += ',' + labels.after;
+    AppendPod(all, snapshot, gpu.identity.uuid, instance.identity.uuid);
     views.push_back({&instance.readings, std::move(all)});
   }
   return views;
@@ -195,7 +210,8 @@ std::vector<GpuView> ViewsOf(const Snapshot& snapshot, DcgmNames names) {
       return other.labels.before == labels.before;
     });
     if (repeated) continue;
-    std::vector<InstanceView> instances = InstancesOf(gpu, labels);
+    std::vector<InstanceView> instances = InstancesOf(snapshot, gpu, labels);
+    AppendPod(labels.after, snapshot, gpu.identity.uuid, "");
     views.push_back({&gpu, std::move(labels), std::move(instances)});
   }
   return views;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exposition/dcgm.h"
+#include "exposition/owners.h"
 #include "exposition/text_writer.h"
 #include "exposition/units.h"
 #include "model/catalogue.h"
@@ -28,6 +29,7 @@ struct View {
   std::vector<Labelled<MigReadings>> mig;
   std::vector<Labelled<ProcessReadings>> processes;
   std::vector<ProcessReadings> others;  // sums; `processes` points here too
+  std::vector<Labelled<OwnerReadings>> owners;
 };
 
 // All metrics of one name: fields of one scope that differ by fixed labels.
@@ -88,19 +90,6 @@ std::string MigLabels(std::string labels, const MigIdentity& identity) {
   return labels;
 }
 
-// In this order, each only when known. A container that has no name yet goes by its id.
-void AppendOwner(std::string& labels, const ProcessOwner& owner) {
-  if (const auto& container = owner.container) {
-    AppendIfKnown(labels, "container", container->name.empty() ? container->id : container->name);
-  }
-  if (owner.pod) {
-    AppendIfKnown(labels, "pod", owner.pod->name);
-    AppendIfKnown(labels, "namespace", owner.pod->namespace_name);
-  }
-  if (owner.job) AppendIfKnown(labels, "job_id", owner.job->id);
-  AppendIfKnown(labels, "user", owner.user);
-}
-
 std::string ProcessLabels(std::string labels, const GpuProcess& process) {
   AppendLabel(labels, "pid", std::uint64_t{process.pid});
   if (!process.name.empty()) AppendLabel(labels, "process", process.name, kProcessNameBytesMax);
@@ -111,7 +100,7 @@ std::string ProcessLabels(std::string labels, const GpuProcess& process) {
   if (process.compute_instance_id) {
     AppendLabel(labels, "compute_instance_id", std::uint64_t{*process.compute_instance_id});
   }
-  AppendOwner(labels, process.owner);
+  AppendOwnerLabels(labels, process.owner);
   return labels;
 }
 
@@ -192,12 +181,18 @@ View MakeView(const Snapshot& snapshot, std::size_t processes_max) {
       view.mig.push_back({&instance.readings, MigLabels(labels, instance.identity)});
     }
     AddProcesses(view, gpu, labels, processes_max);
+    for (const OwnerUsage& usage : gpu.owners) {
+      std::string owner_labels = labels;
+      AppendUsageLabels(owner_labels, gpu, usage);
+      view.owners.push_back({&usage.readings, std::move(owner_labels)});
+    }
     view.gpus.push_back({&gpu.readings, std::move(labels)});
   }
   DropRepeated(view.gpus);
   DropRepeated(view.links);
   DropRepeated(view.mig);
   DropRepeated(view.processes);
+  DropRepeated(view.owners);
   return view;
 }
 
@@ -298,7 +293,8 @@ std::size_t ExpectedBytes(const View& view) {
   const std::size_t series = view.gpus.size() * (MetricsOf(MetricScope::kGpu).size() + 64) +
                              view.links.size() * MetricsOf(MetricScope::kLink).size() +
                              view.mig.size() * (MetricsOf(MetricScope::kMig).size() + 16) +
-                             view.processes.size() * MetricsOf(MetricScope::kProcess).size();
+                             view.processes.size() * MetricsOf(MetricScope::kProcess).size() +
+                             view.owners.size() * MetricsOf(MetricScope::kOwner).size();
   constexpr std::size_t kHeadersBytes = 64 * 1024;
   return kHeadersBytes + series * kSeriesBytes;
 }
@@ -333,6 +329,8 @@ std::string RenderMetrics(const Snapshot& snapshot, const ExpositionOptions& opt
   WriteFamilies(writer, MetricScope::kLink, view.links);
   WriteFamilies(writer, MetricScope::kMig, view.mig);
   WriteFamilies(writer, MetricScope::kProcess, view.processes);
+  WriteFamilies(writer, MetricScope::kOwner, view.owners);
+  WriteScheduler(writer, snapshot);
   WriteDcgmMetrics(writer, snapshot, options.dcgm);
   return out;
 }

@@ -91,6 +91,10 @@ Snapshot FullSnapshot(std::uint32_t gpus, std::uint32_t instances, std::uint32_t
       process.readings.memory_used_bytes = j;
       gpu.processes.push_back(process);
     }
+    OwnerUsage& usage = gpu.owners.emplace_back();
+    usage.kind = OwnerKind::kContainer;
+    usage.owner.pod = {"ml", "train-0", ""};
+    Fill(usage.readings);
     gpu.xids = {{.xid = 31, .count = 2}, {.xid = 79, .count = 1}};
     snapshot.gpus.push_back(gpu);
   }

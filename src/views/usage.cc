@@ -83,6 +83,8 @@ class Sum {
 
 // An instance, or none.
 using Place = std::pair<std::uint32_t, std::uint32_t>;
+// Smaller numbers are what is left of subtractions.
+constexpr double kRounding = 1e-9;
 constexpr Place kWholeGpu = {UINT32_MAX, UINT32_MAX};
 
 Place PlaceOf(const std::optional<std::uint32_t>& gpu_instance,
@@ -163,7 +165,7 @@ void AddOwner(const Gpu& gpu, const OwnerUsage& usage, UsageBy by, Drafts& draft
   Draft& draft = DraftOf(drafts, gpu, kind, place, name);
   if (usage.readings.process_count) {
     const auto count = static_cast<std::uint32_t>(*usage.readings.process_count);
-    draft.row.processes = draft.row.processes.value_or(0) + count;
+    draft.row.processes = draft.row.processes ? *draft.row.processes + count : count;
   }
   for (std::size_t i = 0; i < kNumbers.size(); ++i) {
     draft.sums[i].Add(usage.readings.*kNumbers[i].of_owner);
@@ -201,8 +203,8 @@ void AddEnded(const Gpu& gpu, Drafts& drafts) {
   }
   for (const auto& [place, left] : rest) {
     // Less than a thousandth of a unit is the rounding of sums.
-    constexpr double kRounding = 1e-3;
-    if (std::ranges::all_of(left, [](double value) { return value < kRounding; })) continue;
+    constexpr double kLeastToSay = 1e-3;
+    if (std::ranges::all_of(left, [](double value) { return value < kLeastToSay; })) continue;
     Draft& draft = DraftOf(drafts, gpu, UsageRowKind::kOther, place, "");
     for (std::size_t i = 0; i < kNumbers.size(); ++i) {
       draft.sums[i].Add(std::max(left[i], 0.0));
@@ -220,6 +222,7 @@ void Settle(const Gpu& gpu, Drafts& drafts, GpuUsage& usage) {
       all[i].Add(sum.Known());
       Reading& number = draft.row.numbers.*kNumbers[i].in;
       number = kNumbers[i].counter ? sum.Known() : sum.Whole();
+      if (number && std::abs(*number) < kRounding) number = 0.0;
       if (!number && sum.Known()) moved[std::get<Place>(key)][i] += sum.known();
     }
   }
