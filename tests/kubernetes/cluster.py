@@ -22,6 +22,7 @@ from rigs import common, images  # noqa: E402 (the rigs are no package of this f
 
 NODE = "gpu-node-1"
 CGROUP_ROOT = "gpuassay-test-cluster"
+DAEMONS = common.CGROUPS / "pids" / CGROUP_ROOT / "daemons"
 
 CONTAINERD_CONFIG = """\
 version = 2
@@ -116,7 +117,10 @@ class Cluster(common.Rig):
         self.start_kubelet()
 
     def daemon(self, name, programs, *command):
-        inside = self.namespace.inside([programs.find(command[0]), *command[1:]])
+        # In a cgroup of theirs: containerd's shims, which outlive it, are found there.
+        join = f'echo $$ >{DAEMONS}/cgroup.procs && exec "$@"'
+        inside = self.namespace.inside(
+            ["sh", "-c", join, name, programs.find(command[0]), *command[1:]])
         self.daemons[name] = common.Daemon(self.programs, inside,
                                            self.directory / f"log/{name}.log")
         return self.daemons[name]
@@ -135,6 +139,7 @@ class Cluster(common.Rig):
         for path in common.CGROUPS.iterdir():
             if path.is_dir() and path.name != "unified":
                 (path / CGROUP_ROOT).mkdir(exist_ok=True)
+        DAEMONS.mkdir()
 
     def start_etcd(self):
         client = f"http://127.0.0.1:{self.etcd_port}"

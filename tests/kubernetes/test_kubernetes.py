@@ -150,12 +150,13 @@ def pods_of(views):
 
 
 def wait_for_pods(observer, names=tuple(PODS)):
-    """The views once they have these pods, each with a known UID, and none more."""
+    """The views once they have these pods and none more: UIDs by the API, units by the kubelet."""
     def complete():
         views = observer.views()
         pods = pods_of(views)
-        return views if set(pods) == set(names) and all(
-            pod["uid"] for pod in pods.values()) else None
+        known = set(pods) == set(names) and all(pod["uid"] for pod in pods.values())
+        units = {name: len(pods[name]["units"]) for name in PODS} if known else None
+        return views if units == {name: sum(PODS[name].values()) for name in PODS} else None
 
     return observer.wait_until(complete, f"the pods {names}")
 
