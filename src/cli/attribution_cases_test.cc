@@ -229,6 +229,7 @@ TEST(AttributionCases, ADegradedKubernetesSaysWhatIsMissingAndComesBack) {
       }
     }
     EXPECT_TRUE(snapshot.gpus[0].processes[0].owner.pod) << "the cgroup tells the pod";
+    EXPECT_EQ(TextOf(MakeViews(snapshot), DisagreementKind::kUsedWithoutAllocation), "");
     return errors;
   };
   EXPECT_EQ(errors_at(seconds(10)), "");

@@ -73,10 +73,10 @@ std::string GivenTo(const PodIdentity& pod, const Views& views) {
   return given;
 }
 
-void FindUseByPods(const Snapshot& snapshot, const Views& views, DeviceView& device) {
+void FindUseByPods(const Views& views, DeviceView& device) {
   std::set<std::string> said;
   for (const ViewProcess& process : device.processes) {
-    if (!snapshot.scheduler || !process.owner.pod) continue;
+    if (!views.allocations_known || !process.owner.pod) continue;
     const PodIdentity& pod = *process.owner.pod;
     const bool allocated = std::ranges::any_of(device.allocations, [&](const Allocation& one) {
       return one.owner.pod && SamePod(*one.owner.pod, pod);
@@ -209,16 +209,20 @@ void FindWorkWithoutProcess(DeviceView& device) {
 void FindSharers(DeviceView& device) {
   if (device.processes.size() < kSharersMax) return;
   std::size_t active = 0;
+  bool known = true;
   const ViewProcess* largest = nullptr;
   for (const ViewProcess& process : device.processes) {
+    known = known && process.sm_share_ratio;
     if (!process.sm_share_ratio || *process.sm_share_ratio <= 0) continue;
     ++active;
     if (largest == nullptr || *process.sm_share_ratio > *largest->sm_share_ratio) {
       largest = &process;
     }
   }
-  std::string text = fmt::format("{} processes share {}, {} ran a kernel since the last reading",
-                                 device.processes.size(), TextOf(device), active);
+  std::string text =
+      fmt::format("{} processes share {}, ", device.processes.size(), TextOf(device));
+  text += known ? fmt::format("{} ran a kernel since the last reading", active)
+                : std::string("how many of them work is not known");
   if (largest != nullptr) {
     text += fmt::format("; the largest is {} of {} with {:.0f} %", ProcessText(*largest),
                         OwnerText(largest->owner), *largest->sm_share_ratio * 100);
@@ -293,7 +297,7 @@ void FindUnreachable(const Snapshot& snapshot, Views& views) {
 void FindDisagreements(const Snapshot& snapshot, Views& views) {
   for (DeviceView& device : views.devices) {
     FindHeldWithoutProcess(device);
-    FindUseByPods(snapshot, views, device);
+    FindUseByPods(views, device);
     FindOutsiders(device);
     FindGonePods(snapshot, device);
     FindReplicas(device);

@@ -104,9 +104,22 @@ std::vector<ResourceView> ResourcesOf(const Scheduler& scheduler) {
   return list;
 }
 
-void Add(Reading& sum, const Reading& part) {
-  if (!part) return;
-  sum = sum ? *sum + *part : *part;
+// The sum is missing as soon as one part is.
+void Add(bool is_first, Reading& sum, const Reading& part) {
+  if (is_first) {
+    sum = part;
+  } else if (sum) {
+    sum = part ? Reading(*sum + *part) : part;
+  }
+}
+
+// Told by the kubelet (as of now or before), or by jobs and runtimes.
+bool AllocationsKnown(const Snapshot& snapshot) {
+  if (!snapshot.scheduler) return false;
+  for (const SourceStatus& source : snapshot.sources) {
+    if (source.name == "pod_resources") return source.error.empty() || source.last_success;
+  }
+  return !snapshot.scheduler->allocations.empty() || !snapshot.scheduler->allocatable.empty();
 }
 
 using PodKey = std::pair<std::string, std::string>;
@@ -122,22 +135,26 @@ void AddUse(const Snapshot& snapshot, std::map<PodKey, PodView>& pods) {
     if (view.pod.identity.name.empty()) view.pod.identity = *owner.pod;
     return &view;
   };
+  std::set<const PodView*> with_rows;
   for (const Gpu& gpu : snapshot.gpus) {
     for (const GpuProcess& process : gpu.processes) {
       PodView* const view = find(process.owner);
       if (view == nullptr) continue;
       ++view->processes;
-      Add(view->memory_used_bytes, process.readings.memory_used_bytes);
-      Add(view->pool_reserved_bytes, process.readings.memory_pool_reserved_bytes);
-      Add(view->pool_allocated_bytes, process.readings.memory_pool_allocated_bytes);
+      const bool first = view->processes == 1;
+      const ProcessReadings& readings = process.readings;
+      Add(first, view->memory_used_bytes, readings.memory_used_bytes);
+      Add(first, view->pool_reserved_bytes, readings.memory_pool_reserved_bytes);
+      Add(first, view->pool_allocated_bytes, readings.memory_pool_allocated_bytes);
     }
     for (const OwnerUsage& row : gpu.owners) {
       const Reading& processes = row.readings.process_count;
       if (!processes || *processes == 0) continue;  // it has left: only its counters are listed
       PodView* const view = find(row.owner);
       if (view == nullptr) continue;
-      Add(view->sm_share_ratio, row.readings.sm_share_ratio);
-      Add(view->power_watts, row.readings.power_watts);
+      const bool first = with_rows.insert(view).second;
+      Add(first, view->sm_share_ratio, row.readings.sm_share_ratio);
+      Add(first, view->power_watts, row.readings.power_watts);
     }
   }
 }
@@ -184,6 +201,7 @@ Views MakeViews(const Snapshot& snapshot) {
   Views views;
   views.node = snapshot.node;
   views.time = snapshot.time;
+  views.allocations_known = AllocationsKnown(snapshot);
   for (const Gpu& gpu : snapshot.gpus) {
     if (gpu.mig.empty()) views.devices.push_back(DeviceOf(gpu, nullptr, snapshot));
     for (const MigInstance& mig : gpu.mig) views.devices.push_back(DeviceOf(gpu, &mig, snapshot));

@@ -105,6 +105,8 @@ struct ResourceView {
 struct Views {
   NodeIdentity node;
   WallTime time;
+  // False: nobody has told what was handed out to whom, so nothing can be said about it.
+  bool allocations_known = false;
   std::vector<ResourceView> resources;      // by name
   std::vector<DeviceView> devices;          // by GPU index, then MIG index
   std::vector<PodView> pods;                // by namespace and name; pods with a GPU or a request

@@ -180,6 +180,7 @@ std::string ViewsJson(const Views& views, int indent) {
   Json object;
   object["time"] = TimeText(views.time);
   object["hostname"] = Text(views.node.hostname);
+  object["allocations_known"] = views.allocations_known;
   object["resources"] = Array(views.resources, ResourceObject);
   object["devices"] = Array(views.devices, DeviceObject);
   object["pods"] = Array(views.pods, PodObject);

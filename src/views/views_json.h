@@ -1,5 +1,6 @@
 // JSON of the views: /api/v1/views and `gpuassay views --json`.
-//   {"time", "hostname", "resources": [], "devices": [], "pods": [], "disagreements": []}
+//   {"time", "hostname", "allocations_known", "resources": [], "devices": [], "pods": [],
+//   "disagreements": []}
 // A device has "hardware", "scheduler" and "process"; a pod names the devices of its units by UUID,
 // and a device the pods of its allocations, so both directions can be followed.
 #pragma once

@@ -121,6 +121,9 @@ TEST(Disagreements, EightProcessesAreMany) {
   EXPECT_EQ(OnDevice(snapshot, Kind::kManySharers), "");
   snapshot.gpus[0].processes.push_back(Process(7, {}));
   EXPECT_EQ(OnDevice(snapshot, Kind::kManySharers),
+            "8 processes share GPU 0, how many of them work is not known");
+  for (GpuProcess& process : snapshot.gpus[0].processes) process.readings.sm_share_ratio = 0;
+  EXPECT_EQ(OnDevice(snapshot, Kind::kManySharers),
             "8 processes share GPU 0, 0 ran a kernel since the last reading");
 }
 

@@ -50,7 +50,10 @@ std::string HardwareLines(const DeviceView& view) {
   return "  hardware\n" + ColumnsText(lines, kIndent);
 }
 
-std::string SchedulerLines(const DeviceView& view) {
+std::string SchedulerLines(const Views& views, const DeviceView& view) {
+  if (!views.allocations_known) {
+    return fmt::format("  scheduler\n{}not known what is handed out\n", kIndent);
+  }
   if (view.units.empty() && view.allocations.empty()) {
     return fmt::format("  scheduler\n{}hands out nothing of it\n", kIndent);
   }
@@ -110,12 +113,12 @@ std::string HolderLines(const DeviceView& view) {
   return text;
 }
 
-std::string DeviceLines(const DeviceView& view, bool colour) {
+std::string DeviceLines(const Views& views, const DeviceView& view, bool colour) {
   const MigIdentity* const mig = view.mig ? &*view.mig : nullptr;
   return fmt::format("{}  {}  {}\n", DeviceText(view.gpu, mig), Printable(view.gpu.name),
                      Printable(mig != nullptr ? mig->uuid : view.gpu.uuid)) +
-         HardwareLines(view) + SchedulerLines(view) + ProcessLines(view) + HolderLines(view) +
-         DisagreementLines(view.disagreements, colour) + "\n";
+         HardwareLines(view) + SchedulerLines(views, view) + ProcessLines(view) +
+         HolderLines(view) + DisagreementLines(view.disagreements, colour) + "\n";
 }
 
 // Which devices the units of a pod are, by name and UUID; the other direction stands above.
@@ -165,7 +168,7 @@ std::string ResourceLines(const Views& views) {
 
 std::string ViewsText(const Views& views, bool colour) {
   std::string text;
-  for (const DeviceView& view : views.devices) text += DeviceLines(view, colour);
+  for (const DeviceView& view : views.devices) text += DeviceLines(views, view, colour);
   if (views.devices.empty()) text += "No GPU.\n";
   for (const PodView& pod : views.pods) text += PodLines(views, pod, colour);
   text += ResourceLines(views);

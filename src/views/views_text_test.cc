@@ -9,6 +9,7 @@ constexpr double kMib = 1024.0 * 1024.0;
 
 Views OneDevice() {
   Views views;
+  views.allocations_known = true;
   DeviceView& device = views.devices.emplace_back();
   device.gpu.uuid = "GPU-1";
   device.gpu.name = "Tesla T4";
@@ -59,6 +60,9 @@ TEST(ViewsText, WhatIsNotKnownIsAReasonAndNotZero) {
   const std::string text = ViewsText(OneDevice(), false);
   EXPECT_NE(text.find("SM active never_sampled"), std::string::npos) << text;
   EXPECT_NE(text.find("memory asked for not said"), std::string::npos) << text;
+  Views views = OneDevice();
+  views.allocations_known = false;
+  EXPECT_NE(ViewsText(views, false).find("not known what is handed out"), std::string::npos);
 }
 
 TEST(ViewsText, ColourMarksDisagreementsOnly) {
