@@ -16,6 +16,7 @@ def wait_for_pods(agent):
 def test_parts_of_a_shared_gpu_add_up_to_it(tmp_path):
     with Agent(tmp_path, source=SOURCE) as agent:
         wait_for_pods(agent)
+        wait_for(lambda: agent.value("gpuassay_gpu_energy_joules_total") > 0, "energy", agent)
         metrics = agent.metrics()
     for parts, device in (("gpuassay_owner_memory_used_bytes", "gpuassay_gpu_memory_used_bytes"),
                           ("gpuassay_owner_power_watts", "gpuassay_gpu_power_watts"),
