@@ -156,7 +156,7 @@ ProcessKey KeyOf(const GpuProcess& process) {
 struct ProcessState {
   Total sm_seconds;
   std::optional<Duration> start;  // since boot; another one under the same PID is another process
-  std::uint64_t cycle = 0;  // the last one it was listed in
+  std::uint64_t cycle = 0;        // the last one it was listed in
 };
 
 struct MigState {

@@ -423,9 +423,8 @@ void ExpectAddsUp(const Gpu& gpu) {
 
 void ExpectNothingNegative(const Gpu& gpu) {
   for (const OwnerUsage& row : gpu.owners) {
-    ForEachReading(row.readings, [](const Reading& reading) {
-      EXPECT_GE(reading.get().value_or(0), 0);
-    });
+    ForEachReading(row.readings,
+                   [](const Reading& reading) { EXPECT_GE(reading.get().value_or(0), 0); });
   }
 }
 
