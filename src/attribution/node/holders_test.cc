@@ -499,6 +499,8 @@ TEST_F(RealHolders, AProcessInStateDIsToldAsOneThatCannotBeEnded) {
       while (getppid() == first) pause();
     }
   });
+  // The first such look may have read its state just before it began to wait.
+  LookUntil(pid, HolderKind::kUninterruptible);
   const DeviceHolder holder = LookUntil(pid, HolderKind::kUninterruptible);
   EXPECT_EQ(holder.kind, HolderKind::kUninterruptible);
   EXPECT_EQ(holder.state, 'D');
