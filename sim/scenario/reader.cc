@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "base/duration.h"
+#include "base/plain_text.h"
 
 namespace gpuassay::sim {
 namespace {
@@ -140,15 +141,10 @@ std::string Reader::Text(const YamlNode& node, std::string_view name, std::size_
     Reject(node, fmt::format("`{}` is longer than {} bytes", name, length_max));
     return "";
   }
-  if (std::ranges::any_of(node.text, [](char c) { return static_cast<unsigned char>(c) < 0x20; })) {
-    // Folded descriptions end with a line break, which is no harm.
-    std::string line = node.text;
-    std::ranges::replace_if(
-        line, [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
-    line.erase(line.find_last_not_of(' ') + 1);
-    return line;
-  }
-  return node.text;
+  // Folded descriptions end with a line break, which is no harm.
+  std::string line = OneLine(node.text);
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
 }
 
 bool Reader::Flag(const YamlNode& node, std::string_view name) {

@@ -10,6 +10,8 @@
 #include <set>
 #include <sstream>
 
+#include "base/plain_text.h"
+
 namespace gpuassay::sim {
 namespace {
 
@@ -134,11 +136,7 @@ Result<void> CheckBytes(std::string_view yaml, std::string_view file) {
 }  // namespace
 
 std::string PlaceMessage(std::string_view file, int line, int column, std::string_view text) {
-  std::string out = fmt::format("{}:{}:{}: ", file, line, column);
-  for (const char c : text) {
-    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return out;
+  return OneLine(fmt::format("{}:{}:{}: {}", file, line, column, text));
 }
 
 Result<YamlNode> ParseYamlTree(std::string_view yaml, std::string_view file) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/plain_text.h"
 
 namespace gpuassay {
 namespace {
@@ -15,14 +16,6 @@ bool ContinuesCharacter(char c) { return (static_cast<unsigned char>(c) & 0xC0) 
 std::size_t Width(std::string_view text) {
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](char c) { return !ContinuesCharacter(c); }));
-}
-
-std::string Printable(std::string text) {
-  for (char& c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) c = '?';
-  }
-  return text;
 }
 
 std::string CutTo(std::string text, std::size_t width_max) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/plain_text.h"
 #include "views/owner_text.h"
 
 namespace gpuassay {
@@ -40,14 +41,6 @@ std::string SecondsText(const Reading& seconds) { return WithUnit(seconds, 1, "s
 
 std::string CountText(std::size_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
-std::string Printable(std::string_view text) {
-  std::string printable(text);
-  std::ranges::replace_if(
-      printable, [](char byte) { return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7f; },
-      '?');
-  return printable;
 }
 
 std::string ColumnsText(const std::vector<std::vector<std::string>>& lines,

@@ -21,9 +21,6 @@ std::string SecondsText(const Reading& seconds);
 // "1 device", "2 devices".
 std::string CountText(std::size_t count, std::string_view noun);
 
-// What a name from outside may not do to a terminal: control characters as "?".
-std::string Printable(std::string_view text);
-
 // Lines of cells, two spaces between columns, each column as wide as its widest cell in characters.
 // Every line begins with `indent` and ends without spaces in a newline. Cells are made printable.
 std::string ColumnsText(const std::vector<std::vector<std::string>>& lines,

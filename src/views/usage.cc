@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/plain_text.h"
 #include "model/snapshot_json.h"
 #include "views/owner_text.h"
 #include "views/text_parts.h"

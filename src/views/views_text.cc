@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/plain_text.h"
 #include "views/owner_text.h"
 #include "views/text_parts.h"
 

@@ -10,6 +10,7 @@
 
 #include "attribution/kubernetes/device_id.h"
 #include "attribution/kubernetes/quantity.h"
+#include "base/plain_text.h"
 
 namespace gpuassay {
 namespace {
@@ -339,10 +340,7 @@ std::string CutOwnerText(std::string_view text) { return Cut(text); }
 std::string StatusMessage(std::string_view text) {
   const Result<json> object = ParseObject(text, kPodBytesMax);
   if (!object || Text(*object, "kind") != "Status") return "";
-  std::string message = Cut(Text(*object, "message"), kMessageBytesMax);
-  std::ranges::replace_if(
-      message, [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
-  return message;
+  return OneLine(Cut(Text(*object, "message"), kMessageBytesMax));
 }
 
 Result<std::vector<SliceDevice>> ParseResourceSlices(std::string_view text) {

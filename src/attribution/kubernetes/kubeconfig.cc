@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/plain_text.h"
 #include "base/root_fs.h"
 
 namespace gpuassay {
@@ -193,11 +194,14 @@ Result<Kubeconfig> ParseKubeconfig(std::string_view yaml) {
     return Fail(ErrorCode::kMalformed, "longer than 1 MiB; is it a kubeconfig?");
   }
   try {
-    return ReadTree(YAML::Load(std::string(yaml)));
+    Result<Kubeconfig> config = ReadTree(YAML::Load(std::string(yaml)));
+    if (config) return config;
+    return Fail(config.error().code, OneLine(config.error().what));  // it names what is in the file
   } catch (const YAML::Exception& error) {
-    return Fail(ErrorCode::kMalformed, fmt::format("line {}: {}", error.mark.line + 1, error.msg));
+    return Fail(ErrorCode::kMalformed,
+                OneLine(fmt::format("line {}: {}", error.mark.line + 1, error.msg)));
   } catch (const std::exception& error) {
-    return Fail(ErrorCode::kMalformed, fmt::format("not YAML: {}", error.what()));
+    return Fail(ErrorCode::kMalformed, OneLine(fmt::format("not YAML: {}", error.what())));
   }
 }
 

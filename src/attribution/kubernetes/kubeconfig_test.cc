@@ -80,6 +80,10 @@ TEST(ParseKubeconfig, SaysWhatToUseInsteadOfWhatIsNotSupported) {
             "name in its certificate");
 }
 
+TEST(ParseKubeconfig, AnErrorIsOneLineWhateverTheFileNames) {
+  EXPECT_EQ(ErrorOf("current-context: \"a\\nb\"\ncontexts: []\n"), "`contexts` has no \"a b\"");
+}
+
 TEST(DecodeBase64, ReadsWholeAndPaddedGroups) {
   EXPECT_EQ(DecodeBase64("").value(), "");
   EXPECT_EQ(DecodeBase64("YQ==").value(), "a");

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/duration.h"
+#include "base/plain_text.h"
 #include "pod_resources.grpc.pb.h"
 
 namespace gpuassay {
@@ -58,16 +59,14 @@ Result<int> ConnectTo(const std::string& path) {
   }
 }
 
-std::string OneLine(std::string text) {
+std::string ShortLine(std::string text) {
   constexpr std::size_t kTextBytesMax = 300;
   if (text.size() > kTextBytesMax) text.resize(kTextBytesMax);
-  std::ranges::replace_if(
-      text, [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
-  return text;
+  return OneLine(std::move(text));
 }
 
 Error ErrorOf(const grpc::Status& status, std::string_view method, Duration timeout) {
-  const std::string message = OneLine(status.error_message());
+  const std::string message = ShortLine(status.error_message());
   const grpc::StatusCode code = status.error_code();
   if (code == grpc::StatusCode::DEADLINE_EXCEEDED) {
     return {ErrorCode::kTimeout, fmt::format("the kubelet has not answered {} within {}", method,
