@@ -7,7 +7,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <mutex>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "attribution/kubernetes/test_api_server.h"
@@ -161,14 +164,23 @@ class ApiClientStream : public testing::Test {
                           });
   }
 
+  void Reply(TestReply reply) {
+    const std::lock_guard lock(mutex_);
+    reply_ = std::move(reply);
+  }
+
   std::vector<std::string> lines_;
+  std::mutex mutex_;
   TestReply reply_ = Stream();
   ApiClient client_{kClock};
-  TestApiServer server_{[this](const TestRequest&) { return reply_; }};
+  TestApiServer server_{[this](const TestRequest&) {
+    const std::lock_guard lock(mutex_);
+    return reply_;
+  }};
 };
 
 TEST_F(ApiClientStream, GivesLinesAsTheyCome) {
-  reply_ = Stream("one\n\ntw");
+  Reply(Stream("one\n\ntw"));
   std::jthread sender([this] {
     server_.WaitForStreams(1);
     server_.Send("o\nthree\n");
@@ -182,7 +194,7 @@ TEST_F(ApiClientStream, GivesLinesAsTheyCome) {
 }
 
 TEST_F(ApiClientStream, SaysThatTheLastLineHasNoEnd) {
-  reply_ = Stream("one\ntw");
+  Reply(Stream("one\ntw"));
   std::jthread sender([this] {
     server_.WaitForStreams(1);
     server_.EndStreams();
@@ -194,7 +206,7 @@ TEST_F(ApiClientStream, SaysThatTheLastLineHasNoEnd) {
 }
 
 TEST_F(ApiClientStream, FailsWhenItIsCutInTheMiddle) {
-  reply_ = Stream("one\ntw");
+  Reply(Stream("one\ntw"));
   std::jthread sender([this] {
     server_.WaitForStreams(1);
     server_.CutStreams();
@@ -204,18 +216,18 @@ TEST_F(ApiClientStream, FailsWhenItIsCutInTheMiddle) {
 }
 
 TEST_F(ApiClientStream, RefusesALongLine) {
-  reply_ = Stream(std::string(10 << 20, 'x'));
+  Reply(Stream(std::string(10 << 20, 'x')));
   EXPECT_EQ(Run().error().code, ErrorCode::kMalformed);
 }
 
 TEST_F(ApiClientStream, EndsWhenTheLinesAreEnough) {
-  reply_ = Stream("enough\nmore\n");
+  Reply(Stream("enough\nmore\n"));
   EXPECT_TRUE(Run().value().interrupted);
   EXPECT_EQ(lines_, std::vector<std::string>{"enough"});
 }
 
 TEST_F(ApiClientStream, ReturnsTheBodyOfAnError) {
-  reply_ = Whole(410, "gone");
+  Reply(Whole(410, "gone"));
   const Result<ApiResponse> response = Run();
   ASSERT_TRUE(response);
   EXPECT_EQ(response->status, 410);
@@ -223,9 +235,9 @@ TEST_F(ApiClientStream, ReturnsTheBodyOfAnError) {
 }
 
 TEST_F(ApiClientStream, GivesUpOnAServerThatHangs) {
-  reply_.kind = TestReply::Kind::kHang;
+  Reply({.kind = TestReply::Kind::kHang, .body = ""});
   EXPECT_EQ(Run(milliseconds(50)).error().code, ErrorCode::kTimeout);
-  reply_ = Stream("one\n");
+  Reply(Stream("one\n"));
   EXPECT_EQ(Run(seconds(5), milliseconds(50)).error().code, ErrorCode::kTimeout);
 }
 
