@@ -37,6 +37,7 @@ CASES = {
 }
 ATTRIBUTION_GPUS = 8
 ATTRIBUTION_PROCESSES = (64, 500)
+ATTRIBUTION_WARM_UP = 60  # seconds; a process is looked at more often while it is new
 
 
 def cpu_per_second(groups, seconds):
@@ -114,7 +115,7 @@ def measure_attribution(build, options):
                 with programs.Agent(build, scenario, arguments=["--attribution", "on"]) as on, \
                         programs.Agent(build, scenario, arguments=["--attribution", "off"]) as off:
                     owned = scrapes.get(on.url + "/api/v1/snapshot").count(b'"user"')
-                    time.sleep(options.warm_up)
+                    time.sleep(max(options.warm_up, ATTRIBUTION_WARM_UP))
                     groups = {"with": on.pids(), "without": off.pids()}
                     runs = [cpu_per_second(groups, options.seconds)
                             for _ in range(options.runs)]

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <memory>
 
+#include "base/file_descriptor.h"
+
 namespace gpuassay {
 namespace {
 
@@ -28,20 +30,6 @@ std::unexpected<Error> FailErrno(std::string_view what, std::string_view path) {
   return Fail(CodeOf(error_number),
               fmt::format("{} {}: {}", what, path, std::strerror(error_number)));
 }
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 }  // namespace
 

@@ -42,6 +42,8 @@ struct MigIdentity {
   std::uint32_t compute_instance_id = 0;
   std::string uuid;     // "MIG-..."
   std::string profile;  // "1g.10gb"
+
+  bool operator==(const MigIdentity&) const = default;
 };
 
 enum class ProcessType : std::uint8_t {

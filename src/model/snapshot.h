@@ -115,7 +115,7 @@ struct Gpu {
   std::vector<GpuProcess> processes;  // by PID
   std::uint32_t processes_dropped = 0;
   std::vector<XidCount> xids;         // by code
-  std::vector<DeviceHolder> holders;  // by PID; looked for about twice a minute
+  std::vector<DeviceHolder> holders;  // by PID; looked for when there is a reason (HolderWatch)
   // By instance, then by kind and name; the last one of each instance is kUnattributed. Not part of
   // the record format: derived again from what is.
   std::vector<OwnerUsage> owners;

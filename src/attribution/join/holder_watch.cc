@@ -6,7 +6,6 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "attribution/join/living_containers.h"
@@ -31,12 +30,31 @@ void AddWhatIsKnown(const RootFs& root, std::vector<HolderScan::Found>& found) {
   }
 }
 
-std::set<std::uint32_t> ListedPids(const Snapshot& snapshot) {
-  std::set<std::uint32_t> pids;
+// Half of what is told as memory that nobody owns (views/disagreements.h), so that who holds it is
+// known by then.
+constexpr double kUnlistedBytesMin = 256.0 * 1024 * 1024;
+
+// Ascending, each once.
+std::vector<std::uint32_t> ListedPids(const Snapshot& snapshot) {
+  std::vector<std::uint32_t> pids;
   for (const Gpu& gpu : snapshot.gpus) {
-    for (const GpuProcess& process : gpu.processes) pids.insert(process.pid);
+    for (const GpuProcess& process : gpu.processes) pids.push_back(process.pid);
   }
+  std::ranges::sort(pids);
+  const auto rest = std::ranges::unique(pids);
+  pids.erase(rest.begin(), rest.end());
   return pids;
+}
+
+// Also when it cannot be told.
+bool MayHoldUnlisted(const Gpu& gpu) {
+  if (!gpu.readings.memory_used_bytes) return false;
+  double unlisted = *gpu.readings.memory_used_bytes;
+  for (const GpuProcess& process : gpu.processes) {
+    if (!process.readings.memory_used_bytes) return true;
+    unlisted -= *process.readings.memory_used_bytes;
+  }
+  return unlisted >= kUnlistedBytesMin;
 }
 
 }  // namespace
@@ -48,6 +66,7 @@ struct HolderWatch::State {
   std::string error;
   std::uint32_t unreadable = 0;
   std::optional<SteadyTime> scanning_since;
+  bool reason = false;  // to look soon
 };
 
 HolderWatch::HolderWatch(RootFs root, HolderWatchOptions options)
@@ -55,16 +74,19 @@ HolderWatch::HolderWatch(RootFs root, HolderWatchOptions options)
       proc_(root_),
       options_(options),
       state_(std::make_shared<State>()),
-      owners_(std::make_unique<ProcessOwners>(root_)) {
+      owners_(std::make_unique<ProcessOwners>(root_, kTicksPerSecond, 0)) {
   if (!options_.in_background) return;
   const auto work = [state = state_, root = root_,
                      options = options_](const std::stop_token& stop) {
-    ProcessOwners owners(root);
+    ProcessOwners owners(root, kTicksPerSecond, 0);
     while (!stop.stop_requested()) {
+      owners.BeginCycle();
       ScanInto(root, options.self_pid, owners, *state);
-      owners.ForgetUnasked();
       std::unique_lock lock(state->mutex);
       state->changed.wait_for(lock, stop, options.interval, [] { return false; });
+      state->changed.wait_for(lock, stop, options.quiet_interval - options.interval,
+                              [&state] { return state->reason; });
+      state->reason = false;
     }
   };
   thread_ = std::make_unique<LeavableThread>(work);
@@ -114,13 +136,26 @@ std::string HolderWatch::trouble() const {
   return "";
 }
 
+bool HolderWatch::IsReason(const Snapshot& snapshot) {
+  std::vector<std::uint32_t> listed = ListedPids(snapshot);
+  const bool left = !std::ranges::includes(listed, listed_);
+  listed_ = std::move(listed);
+  return left || std::ranges::any_of(snapshot.gpus, MayHoldUnlisted);
+}
+
 void HolderWatch::Fill(Snapshot& snapshot) {
+  const bool reason = IsReason(snapshot);
   const std::lock_guard lock(state_->mutex);
-  if (state_->found.empty()) return;
-  const std::set<std::uint32_t> listed = ListedPids(snapshot);
+  if (reason && !state_->reason) {
+    state_->reason = true;
+    state_->changed.notify_all();
+  }
+  const auto is_listed = [this](std::uint32_t pid) {
+    return std::ranges::binary_search(listed_, pid);
+  };
   for (const HolderScan::Found& found : state_->found) {
     const DeviceHolder& holder = found.holder;
-    if (listed.contains(holder.pid) || listed.contains(holder.parent_pid)) continue;
+    if (is_listed(holder.pid) || is_listed(holder.parent_pid)) continue;
     // It may have ended since, and its PID may be another's.
     if (proc_.StartAfterBoot(holder.pid) != holder.start_after_boot) continue;
     for (Gpu& gpu : snapshot.gpus) {

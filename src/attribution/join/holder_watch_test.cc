@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <memory>
 #include <thread>
 
 #include "attribution/join/test_root.h"
@@ -105,6 +107,69 @@ TEST(HolderWatch, LooksByItselfInTheBackground) {
     watch.Fill(snapshot);
   }
   EXPECT_EQ(Pids(snapshot.gpus[0]), std::vector<std::uint32_t>{42});
+}
+
+// A watch that looks once, and then only for a reason.
+class HolderWatchReasons : public testing::Test {
+ protected:
+  HolderWatchReasons() {
+    Hold(42);
+    snapshot_.gpus[0].processes.emplace_back().pid = 7;
+    SetMemory(1000, 900);
+    watch_ = std::make_unique<HolderWatch>(
+        root_.Root(), HolderWatchOptions{.interval = std::chrono::milliseconds(1),
+                                         .quiet_interval = std::chrono::hours(1)});
+    EXPECT_TRUE(IsFound(42, 2000));
+    Hold(43);
+  }
+
+  void Hold(std::uint32_t pid) {
+    root_.Process(pid, 500);
+    root_.Open(pid, 3, "/dev/nvidia0");
+  }
+  void SetMemory(double used_mib, Reading of_process_mib) {
+    constexpr double kMib = 1024.0 * 1024;
+    snapshot_.gpus[0].readings.memory_used_bytes = used_mib * kMib;
+    Reading& bytes = snapshot_.gpus[0].processes[0].readings.memory_used_bytes;
+    bytes = of_process_mib;
+    if (bytes) bytes = *bytes * kMib;
+  }
+  // Whether a snapshot among so many, five milliseconds apart, tells of it.
+  bool IsFound(std::uint32_t pid, int snapshots) {
+    for (int i = 0; i < snapshots; ++i) {
+      Snapshot snapshot = snapshot_;
+      watch_->Fill(snapshot);
+      const std::vector<std::uint32_t> pids = Pids(snapshot.gpus[0]);
+      if (std::ranges::find(pids, pid) != pids.end()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
+  }
+
+  const TestRoot root_;
+  Snapshot snapshot_ = OneGpu();
+  std::unique_ptr<HolderWatch> watch_;
+};
+
+TEST_F(HolderWatchReasons, WhenAllMemoryIsListedThereIsNone) {
+  EXPECT_FALSE(IsFound(43, 10));
+  SetMemory(1100, 900);  // less than anybody is told of
+  EXPECT_FALSE(IsFound(43, 10));
+}
+
+TEST_F(HolderWatchReasons, MemoryThatNobodyListedHolds) {
+  SetMemory(1156, 900);
+  EXPECT_TRUE(IsFound(43, 2000));
+}
+
+TEST_F(HolderWatchReasons, AProcessWhoseMemoryIsUnknown) {
+  SetMemory(1000, Missing::kNotSupported);
+  EXPECT_TRUE(IsFound(43, 2000));
+}
+
+TEST_F(HolderWatchReasons, AProcessThatHasLeftTheList) {
+  snapshot_.gpus[0].processes[0].pid = 8;
+  EXPECT_TRUE(IsFound(43, 2000));
 }
 
 TEST(HolderWatch, WithoutProcNobodyKnows) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string>
@@ -33,6 +34,12 @@ struct Person {
   std::uint64_t seen = 0;        // cycle
   std::uint32_t unnamed_cycles = 0;
   bool hangs = false;
+};
+
+// A PID in the driver's lists.
+struct Listed {
+  std::uint32_t pid = 0;
+  std::size_t devices = 0;  // that list it
 };
 
 bool HasUnknownName(const ProcessOwner& owner) {
@@ -79,6 +86,7 @@ struct Join::Impl {
                                .interval = options.holder_interval,
                                .in_background = options.in_background}) {}
 
+  void List(const Snapshot& snapshot);
   void LookAt(const Snapshot& snapshot);
   void Learn();
   Person& PersonOf(std::uint32_t pid) { return people[pid]; }
@@ -98,22 +106,37 @@ struct Join::Impl {
   SchedulerPtr scheduler;
   std::uint64_t generation = 1;  // of `scheduler`
   std::uint64_t cycle = 0;
-  std::unordered_map<std::uint32_t, Person> people;           // by PID
-  std::unordered_map<std::uint32_t, std::size_t> devices_of;  // by PID, in this snapshot
-  std::size_t unknown = 0;  // PIDs of this snapshot that are not in /proc
+  std::unordered_map<std::uint32_t, Person> people;  // by PID
+  std::vector<Listed> listed;                        // of this snapshot, by PID
+  std::size_t unknown = 0;                           // PIDs of this snapshot that are not in /proc
 };
+
+void Join::Impl::List(const Snapshot& snapshot) {
+  listed.clear();
+  for (const Gpu& gpu : snapshot.gpus) {
+    for (const GpuProcess& process : gpu.processes) listed.push_back({process.pid, 1});
+  }
+  std::ranges::sort(listed, {}, &Listed::pid);
+  auto end = listed.begin();
+  for (const Listed& one : listed) {
+    if (end != listed.begin() && std::prev(end)->pid == one.pid) {
+      ++std::prev(end)->devices;
+    } else {
+      *end++ = one;
+    }
+  }
+  listed.erase(end, listed.end());
+}
 
 // Finds out which PIDs are new.
 void Join::Impl::LookAt(const Snapshot& snapshot) {
   ++cycle;
-  devices_of.clear();
-  for (const Gpu& gpu : snapshot.gpus) {
-    for (const GpuProcess& process : gpu.processes) ++devices_of[process.pid];
-  }
+  owners.BeginCycle();
+  List(snapshot);
   unknown = 0;
-  for (const auto& [pid, devices] : devices_of) {
-    const ProcessFacts* const facts = owners.FindKnown(pid);
-    const auto found = people.find(pid);
+  for (const Listed& one : listed) {
+    const ProcessFacts* const facts = owners.FindKnown(one.pid);
+    const auto found = people.find(one.pid);
     if (facts == nullptr) {
       // A person of this PID was another process, or has ended.
       if (found != people.end()) people.erase(found);
@@ -142,9 +165,8 @@ void Join::Impl::Learn() {
     person.seen = cycle;
     person.hangs = answer.hangs;
   }
-  for (const auto& [pid, devices] : devices_of) unknown += people.contains(pid) ? 0 : 1;
+  for (const Listed& one : listed) unknown += people.contains(one.pid) ? 0 : 1;
   std::erase_if(people, [this](const auto& pair) { return pair.second.seen != cycle; });
-  owners.ForgetUnasked();
 }
 
 void Join::Impl::UpdateScheduler(Snapshot& snapshot) {
@@ -199,11 +221,12 @@ void Join::Impl::FillProcess(const Gpu& gpu, GpuProcess& process) {
   const std::vector<MemoryReport> reports =
       options.reports != nullptr ? options.reports->Find(process.pid, options.clock->Steady())
                                  : std::vector<MemoryReport>{};
-  FillPool(reports, gpu, devices_of[process.pid], process);
+  const auto place = std::ranges::lower_bound(listed, process.pid, {}, &Listed::pid);
+  FillPool(reports, gpu, place->devices, process);
 }
 
 std::string Join::Impl::ProcTrouble() const {
-  if (unknown > 0 && unknown == devices_of.size()) {
+  if (unknown > 0 && unknown == listed.size()) {
     return fmt::format(
         "none of the {} processes of the driver is in /proc of the root: it is of another PID "
         "namespace than the driver's; their owners are not known (run with the host's PIDs)",

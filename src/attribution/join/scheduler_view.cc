@@ -35,25 +35,6 @@ std::optional<std::uint32_t> Number(std::string_view text) {
   return value;
 }
 
-// All that decides how device ids are resolved.
-std::string DevicesText(const std::vector<Gpu>& gpus) {
-  std::string text;
-  for (const Gpu& gpu : gpus) {
-    text +=
-        fmt::format("{} {} {}", gpu.identity.index, gpu.identity.uuid,
-                    gpu.identity.minor_number ? static_cast<int>(*gpu.identity.minor_number) : -1);
-    if (gpu.readings.memory_total_bytes) {
-      text += fmt::format(" {:.0f}", *gpu.readings.memory_total_bytes);
-    }
-    for (const MigInstance& mig : gpu.mig) {
-      text += fmt::format(" {} {} {} {}", mig.identity.uuid, mig.identity.profile,
-                          mig.identity.gpu_instance_id, mig.identity.compute_instance_id);
-    }
-    text += '\n';
-  }
-  return text;
-}
-
 void ResolveUnit(DeviceUnit& unit, const std::vector<Gpu>& gpus) {
   if (!unit.gpu_uuid.empty()) return;
   const std::optional<DeviceId> id = ParseDeviceId(unit.device_id);
@@ -197,14 +178,34 @@ std::vector<std::string> ParseVisibleDevices(std::string_view text) {
   return ids;
 }
 
+SchedulerView::Device::Device(const Gpu& gpu)
+    : index(gpu.identity.index),
+      uuid(gpu.identity.uuid),
+      minor_number(gpu.identity.minor_number),
+      memory_total_bytes(gpu.readings.memory_total_bytes) {
+  for (const MigInstance& one : gpu.mig) mig.push_back(one.identity);
+}
+
+bool SchedulerView::Device::IsOf(const Gpu& gpu) const {
+  const auto is_same = [](const MigIdentity& known, const MigInstance& now) {
+    return known == now.identity;
+  };
+  return index == gpu.identity.index && uuid == gpu.identity.uuid &&
+         minor_number == gpu.identity.minor_number &&
+         memory_total_bytes == gpu.readings.memory_total_bytes &&
+         std::ranges::equal(mig, gpu.mig, is_same);
+}
+
 SchedulerPtr SchedulerView::Resolve(const SchedulerPtr& told, std::vector<EnvironmentClaim> claims,
                                     const std::vector<Gpu>& gpus) {
-  std::string devices = DevicesText(gpus);
-  if (made_ && told == told_ && claims == claims_ && devices == devices_) return resolved_;
+  const bool same_devices = std::ranges::equal(
+      devices_, gpus, [](const Device& known, const Gpu& gpu) { return known.IsOf(gpu); });
+  if (made_ && told == told_ && claims == claims_ && same_devices) return resolved_;
   made_ = true;
   told_ = told;
   claims_ = std::move(claims);
-  devices_ = std::move(devices);
+  devices_.clear();
+  for (const Gpu& gpu : gpus) devices_.emplace_back(gpu);
   auto view = told ? std::make_shared<Scheduler>(*told) : std::make_shared<Scheduler>();
   for (DeviceUnit& unit : view->allocatable) ResolveUnit(unit, gpus);
   for (Allocation& allocation : view->allocations) ResolveUnit(allocation.unit, gpus);

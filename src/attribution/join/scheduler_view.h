@@ -31,9 +31,21 @@ class SchedulerView {
                        const std::vector<Gpu>& gpus);
 
  private:
+  // All of a GPU that decides how device ids are resolved.
+  struct Device {
+    explicit Device(const Gpu& gpu);
+    bool IsOf(const Gpu& gpu) const;
+
+    std::uint32_t index;
+    std::string uuid;
+    std::optional<std::uint32_t> minor_number;
+    Reading memory_total_bytes;
+    std::vector<MigIdentity> mig;
+  };
+
   SchedulerPtr told_;
   std::vector<EnvironmentClaim> claims_;
-  std::string devices_;  // what of the GPUs was used
+  std::vector<Device> devices_;
   bool made_ = false;
   SchedulerPtr resolved_;
 };

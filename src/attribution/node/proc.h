@@ -16,6 +16,9 @@
 
 namespace gpuassay {
 
+// Of every Linux on which there are NVIDIA GPUs so far: USER_HZ.
+inline constexpr double kTicksPerSecond = 100;
+
 // /proc/PID/stat. The name may hold spaces, brackets and newlines, as they are: it ends at the last
 // bracket.
 struct ProcStat {
@@ -69,8 +72,8 @@ Result<ProcIo> ParseProcIo(std::string_view text);
 // kPermission: hidden from this user (hidepid, another user's environment).
 class Proc {
  public:
-  // `ticks_per_second`: sysconf(_SC_CLK_TCK) of the recorded host, 100 everywhere so far.
-  explicit Proc(RootFs root, double ticks_per_second = 100);
+  // `ticks_per_second`: sysconf(_SC_CLK_TCK) of the host that the root is of.
+  explicit Proc(RootFs root, double ticks_per_second = kTicksPerSecond);
 
   Result<ProcStat> Stat(std::uint32_t pid) const;
   Result<ProcStatus> Status(std::uint32_t pid) const;

@@ -59,56 +59,102 @@ struct ProcessOwners::Impl {
     ProcessFacts facts;
     std::string comm;
     std::size_t cgroup_hash = 0;
-    std::uint32_t asked = 0;  // times; starts differently for each PID, so that not all are due
-    bool unasked = false;     // since the last ForgetUnasked
+    std::uint32_t look_interval = 0;  // in times that it is asked for
+    std::uint32_t look_after = 0;     // so many more
+    std::uint64_t asked_in = 0;       // cycle
     bool outdated = false;
+    bool watched = false;  // we are told when it ends: until then it is the same process
   };
 
-  Impl(RootFs root_fs, double ticks_per_second)
-      : root(std::move(root_fs)), proc(root, ticks_per_second) {}
+  Impl(RootFs root_fs, double ticks_per_second, std::size_t watched_max)
+      : root(std::move(root_fs)), proc(root, ticks_per_second), exits(root, watched_max) {}
 
+  using Entries = std::unordered_map<std::uint32_t, Entry>;
+
+  void Forget(Entries::iterator entry);
+  void ForgetUnasked();
   void MakeRoom();
+  const ProcessFacts* LookAt(std::uint32_t pid, Entries::iterator found);
+  // Of a process that exists. Gives the facts, and asks for new ones when these are old.
+  const ProcessFacts* FactsOf(std::uint32_t pid, Entry& entry);
+  // Whether the process of the facts, and no other, is watched.
+  bool Watch(std::uint32_t pid, const ProcessFacts& facts);
 
   RootFs root;
   Proc proc;
+  ExitWatch exits;
   Users users;
-  std::unordered_map<std::uint32_t, Entry> entries;
+  Entries entries;  // by PID
+  std::uint64_t cycle = 0;
   std::set<std::uint32_t> to_learn;
 };
 
-void ProcessOwners::Impl::MakeRoom() {
-  if (entries.size() < kRememberedMax) return;
-  std::erase_if(entries, [](const auto& pair) { return pair.second.unasked; });
-  if (entries.size() >= kRememberedMax) entries.erase(entries.begin());
+void ProcessOwners::Impl::Forget(Entries::iterator entry) {
+  exits.Forget(entry->first);
+  entries.erase(entry);
 }
 
-ProcessOwners::ProcessOwners(RootFs root, double ticks_per_second)
-    : impl_(std::make_unique<Impl>(std::move(root), ticks_per_second)) {}
+void ProcessOwners::Impl::ForgetUnasked() {
+  std::erase_if(entries, [this](const auto& pair) {
+    const bool unasked = pair.second.asked_in != cycle;
+    if (unasked) exits.Forget(pair.first);
+    return unasked;
+  });
+}
+
+void ProcessOwners::Impl::MakeRoom() {
+  if (entries.size() < kRememberedMax) return;
+  ForgetUnasked();
+  if (entries.size() >= kRememberedMax) Forget(entries.begin());
+}
+
+bool ProcessOwners::Impl::Watch(std::uint32_t pid, const ProcessFacts& facts) {
+  if (!exits.Watch(pid)) return false;
+  if (proc.StartAfterBoot(pid) == facts.start_after_boot) return true;
+  exits.Forget(pid);
+  return false;
+}
+
+const ProcessFacts* ProcessOwners::Impl::FactsOf(std::uint32_t pid, Entry& entry) {
+  if (entry.outdated && to_learn.size() < kRememberedMax) to_learn.insert(pid);
+  return &entry.facts;
+}
+
+const ProcessFacts* ProcessOwners::Impl::LookAt(std::uint32_t pid, Entries::iterator found) {
+  const std::optional<ProcStat> stat = proc.StatQuickly(pid);
+  const bool known = found != entries.end();
+  const bool same = known && stat &&
+                    found->second.facts.start_after_boot == proc.TicksToDuration(stat->start_ticks);
+  if (!same) {
+    if (known) Forget(found);
+    if (stat && to_learn.size() < kRememberedMax) to_learn.insert(pid);
+    return nullptr;
+  }
+  Entry& entry = found->second;
+  if (entry.comm != stat->name) entry.outdated = true;
+  if (entry.look_after == 0) {
+    if (entry.look_interval * 2 <= kLookAgainMax) entry.look_interval *= 2;
+    entry.look_after = entry.look_interval;
+    const Result<std::string> cgroup = proc.Cgroup(proc.LiveThread(*stat));
+    if (cgroup && std::hash<std::string>{}(*cgroup) != entry.cgroup_hash) entry.outdated = true;
+    if (!entry.watched) entry.watched = Watch(pid, entry.facts);
+  }
+  return FactsOf(pid, entry);
+}
+
+ProcessOwners::ProcessOwners(RootFs root, double ticks_per_second, std::size_t watched_max)
+    : impl_(std::make_unique<Impl>(std::move(root), ticks_per_second, watched_max)) {}
 
 ProcessOwners::~ProcessOwners() = default;
 
 const ProcessFacts* ProcessOwners::FindKnown(std::uint32_t pid) {
-  const std::optional<ProcStat> stat = impl_->proc.StatQuickly(pid);
   const auto found = impl_->entries.find(pid);
-  if (!stat) {
-    if (found != impl_->entries.end()) impl_->entries.erase(found);
-    return nullptr;
-  }
-  if (found == impl_->entries.end() ||
-      found->second.facts.start_after_boot != impl_->proc.TicksToDuration(stat->start_ticks)) {
-    if (found != impl_->entries.end()) impl_->entries.erase(found);
-    if (impl_->to_learn.size() < kRememberedMax) impl_->to_learn.insert(pid);
-    return nullptr;
-  }
+  if (found == impl_->entries.end()) return impl_->LookAt(pid, found);
   Impl::Entry& entry = found->second;
-  entry.unasked = false;
-  if (entry.comm != stat->name) entry.outdated = true;
-  if (++entry.asked % kCgroupEvery == 0) {
-    const Result<std::string> cgroup = impl_->proc.Cgroup(impl_->proc.LiveThread(*stat));
-    if (cgroup && std::hash<std::string>{}(*cgroup) != entry.cgroup_hash) entry.outdated = true;
-  }
-  if (entry.outdated && impl_->to_learn.size() < kRememberedMax) impl_->to_learn.insert(pid);
-  return &entry.facts;
+  entry.asked_in = impl_->cycle;
+  if (entry.look_after > 0) --entry.look_after;
+  if (entry.watched && entry.look_after > 0) return impl_->FactsOf(pid, entry);
+  return impl_->LookAt(pid, found);
 }
 
 const ProcessFacts* ProcessOwners::Remember(LearnedProcess learned) {
@@ -119,14 +165,16 @@ const ProcessFacts* ProcessOwners::Remember(LearnedProcess learned) {
   if (found == impl_->entries.end()) {
     impl_->MakeRoom();
     found = impl_->entries.emplace(learned.pid, Impl::Entry{}).first;
-    found->second.asked = learned.pid % kCgroupEvery;
+    found->second.look_interval = kLookAgainFirst + learned.pid % kLookAgainFirst;
+    found->second.look_after = found->second.look_interval;
   }
   Impl::Entry& entry = found->second;
   entry.facts = std::move(learned.facts);
   entry.comm = std::move(learned.comm);
   entry.cgroup_hash = learned.cgroup_hash;
-  entry.unasked = false;
+  entry.asked_in = impl_->cycle;
   entry.outdated = false;
+  entry.watched = impl_->Watch(learned.pid, entry.facts);
   impl_->to_learn.erase(learned.pid);
   return &entry.facts;
 }
@@ -135,11 +183,10 @@ const ProcessFacts* ProcessOwners::Find(std::uint32_t pid) {
   const ProcessFacts* const known = FindKnown(pid);
   if (impl_->to_learn.erase(pid) == 0) return known;
   std::optional<LearnedProcess> learned = LearnProcess(impl_->proc, pid, ReadDepth::kAll);
-  if (!learned) {
-    impl_->entries.erase(pid);
-    return nullptr;
-  }
-  return Remember(std::move(*learned));
+  if (learned) return Remember(std::move(*learned));
+  const auto found = impl_->entries.find(pid);
+  if (found != impl_->entries.end()) impl_->Forget(found);
+  return nullptr;
 }
 
 std::vector<std::uint32_t> ProcessOwners::TakeToLearn() {
@@ -148,9 +195,13 @@ std::vector<std::uint32_t> ProcessOwners::TakeToLearn() {
   return pids;
 }
 
-void ProcessOwners::ForgetUnasked() {
-  std::erase_if(impl_->entries, [](const auto& pair) { return pair.second.unasked; });
-  for (auto& [pid, entry] : impl_->entries) entry.unasked = true;
+void ProcessOwners::BeginCycle() {
+  for (const std::uint32_t pid : impl_->exits.TakeEnded()) {
+    const auto found = impl_->entries.find(pid);
+    if (found != impl_->entries.end()) found->second.watched = false;
+  }
+  impl_->ForgetUnasked();
+  ++impl_->cycle;
 }
 
 std::size_t ProcessOwners::remembered() const { return impl_->entries.size(); }

@@ -1,5 +1,6 @@
 // PID → who it belongs to, as far as the node's own file system tells. Remembers what it has found
-// per (PID, start): a process that is known costs one small read a cycle.
+// per (PID, start): a process that is known costs next to nothing a cycle where the kernel tells
+// who has ended (ExitWatch), else one small read.
 //
 // Reading a process for the first time can block for ever: /proc/PID/environ and cmdline wait for
 // its memory lock, which a process that hangs in the driver may hold. So there are two ways to use
@@ -15,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "attribution/node/exit_watch.h"
 #include "attribution/node/proc.h"
 #include "base/clock.h"
 #include "model/identity.h"
@@ -57,12 +59,17 @@ class ProcessOwners {
  public:
   static constexpr std::size_t kRememberedMax = 16384;
   // A process can be moved to another cgroup while it runs (pam_slurm_adopt, systemd-run --scope, a
-  // container that is restored): every so many times that it is asked for, its cgroup is read
-  // again. Cannot block.
-  static constexpr std::uint32_t kCgroupEvery = 30;
+  // container that is restored) and can become another program (which has lost what the old one had
+  // on a GPU): it is looked at again after so many times that it is asked for, then after twice as
+  // many and so on, but never more than kLookAgainMax, for both happen soon after the start. So
+  // many more by its PID, so that not all are due at once. Cannot block.
+  static constexpr std::uint32_t kLookAgainFirst = 4;
+  static constexpr std::uint32_t kLookAgainMax = 256;
 
-  // `ticks_per_second`: as for Proc.
-  explicit ProcessOwners(RootFs root, double ticks_per_second = 100);
+  // `ticks_per_second`: as for Proc. `watched_max`: descriptors to be used for an ExitWatch; worth
+  // it only when it is asked often.
+  explicit ProcessOwners(RootFs root, double ticks_per_second = kTicksPerSecond,
+                         std::size_t watched_max = ExitWatch::kWatchedMax);
   ~ProcessOwners();
 
   // Null: no such process, or it ended while it was read. User: the real user, by /etc/passwd of
@@ -71,17 +78,19 @@ class ProcessOwners {
   const ProcessFacts* Find(std::uint32_t pid);
 
   // Null: not known, or no such process. Never blocks. An exec changes command line and
-  // environment but not the start: it is noticed by the kernel's name of the process; then, and
-  // when it has been moved, the old facts are given until somebody has learned the new ones. An
-  // exec of a program of the same name is not noticed.
+  // environment but not the start: it is noticed by the kernel's name of the process, at once or
+  // when it is looked at again; then, and when it has been moved, the old facts are given until
+  // somebody has learned the new ones. An exec of a program of the same name is not noticed. Who
+  // has ended since the last BeginCycle() may still be known.
   const ProcessFacts* FindKnown(std::uint32_t pid);
   // Each PID once that FindKnown did not know, or knew only as it was before a change, since the
   // last call of this; ascending.
   std::vector<std::uint32_t> TakeToLearn();
   const ProcessFacts* Remember(LearnedProcess learned);
 
-  // Forgets processes that were not asked for since the last call of this. Once a cycle.
-  void ForgetUnasked();
+  // Finds out who has ended, and forgets processes that were not asked for since the last call of
+  // this. Once a cycle, before any of it is asked for.
+  void BeginCycle();
 
   std::size_t remembered() const;
 

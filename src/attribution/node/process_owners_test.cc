@@ -81,9 +81,19 @@ TEST_F(ProcessOwnersTest, AKnownProcessIsNotReadAgainEachTime) {
   root_.Write(Path(42, "cgroup"), "0::/system.slice/other.service\n");
   int asked = 0;
   while (owners.Find(42)->owner.systemd_unit == "train.service") ++asked;
-  // 42 % 30 = 12 of the 30 have passed; the eighteenth call reads the cgroup.
-  EXPECT_EQ(asked, 17);
+  EXPECT_EQ(asked, 4 + 42 % 4 - 1);  // the next call has read the cgroup
   EXPECT_EQ(owners.Find(42)->owner.systemd_unit, "other.service");
+}
+
+TEST_F(ProcessOwnersTest, AMoveIsNoticedHoweverLateItComes) {
+  Process(42, 500);
+  ProcessOwners owners(root_.Root());
+  for (int i = 0; i < 2000; ++i) owners.Find(42);
+  root_.Write(Path(42, "cgroup"), "0::/system.slice/other.service\n");
+  std::uint32_t asked = 0;
+  while (owners.Find(42)->owner.systemd_unit == "train.service") ++asked;
+  EXPECT_LT(asked, ProcessOwners::kLookAgainMax);
+  EXPECT_GT(asked, 0U);  // not each time
 }
 
 TEST_F(ProcessOwnersTest, AnExecIsNoticedByTheName) {
@@ -208,10 +218,10 @@ TEST_F(ProcessOwnersTest, ForgetsWhatNobodyAsksFor) {
   ProcessOwners owners(root_.Root());
   owners.Find(42);
   owners.Find(43);
-  owners.ForgetUnasked();
+  owners.BeginCycle();
   EXPECT_EQ(owners.remembered(), 2u);
   owners.Find(43);
-  owners.ForgetUnasked();
+  owners.BeginCycle();
   EXPECT_EQ(owners.remembered(), 1u);
   std::filesystem::remove_all(root_.path() + "/proc/43");
   EXPECT_EQ(owners.Find(43), nullptr);
