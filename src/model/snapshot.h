@@ -153,8 +153,8 @@ struct Snapshot {
   WallTime time;      // when the reading began
   SteadyTime steady;  // the same instant on the steady clock: differences are exact
   NodeIdentity node;
-  std::vector<SourceStatus> sources;
-  std::vector<Gpu> gpus;  // by index
+  std::vector<SourceStatus> sources;  // the driver's first, then those that tell of owners
+  std::vector<Gpu> gpus;              // by index
   std::vector<DriverEvent> events;
   std::vector<std::string> capabilities_missing;  // driver functions the library lacks
   SchedulerPtr scheduler;                         // null: no scheduler has told anything

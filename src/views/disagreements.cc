@@ -15,6 +15,8 @@ namespace {
 
 using Kind = DisagreementKind;
 
+constexpr std::string_view kMpsServer = "nvidia-cuda-mps";  // comm is cut after 15 bytes
+
 bool SamePod(const PodIdentity& a, const PodIdentity& b) {
   if (!a.name.empty() && !b.name.empty()) {
     return a.name == b.name && a.namespace_name == b.namespace_name;
@@ -38,6 +40,9 @@ std::string ProcessText(const ViewProcess& process) {
 std::string HoldsText(const Reading& memory) {
   return memory ? fmt::format("holds {}", MebibytesText(*memory)) : "has a context";
 }
+
+// Works for its clients, which are listed themselves; nobody gives it a device.
+bool IsMpsServer(const ViewProcess& process) { return process.name.starts_with(kMpsServer); }
 
 // --- of a pod on a device ------------------------------------------------------------------------
 
@@ -76,7 +81,7 @@ std::string GivenTo(const PodIdentity& pod, const Views& views) {
 void FindUseByPods(const Views& views, DeviceView& device) {
   std::set<std::string> said;
   for (const ViewProcess& process : device.processes) {
-    if (!views.allocations_known || !process.owner.pod) continue;
+    if (!views.allocations_known || !process.owner.pod || IsMpsServer(process)) continue;
     const PodIdentity& pod = *process.owner.pod;
     const bool allocated = std::ranges::any_of(device.allocations, [&](const Allocation& one) {
       return one.owner.pod && SamePod(*one.owner.pod, pod);
@@ -102,7 +107,7 @@ void FindUseByPods(const Views& views, DeviceView& device) {
 void FindOutsiders(DeviceView& device) {
   if (device.units.empty()) return;
   for (const ViewProcess& process : device.processes) {
-    if (process.owner.pod) continue;
+    if (process.owner.pod || IsMpsServer(process)) continue;
     AddTo(device, Kind::kOutsideScheduler,
           fmt::format("{} of {} {} of {}, which Kubernetes hands out as {}", ProcessText(process),
                       OwnerText(process.owner), HoldsText(process.memory_used_bytes),

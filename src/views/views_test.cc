@@ -83,6 +83,58 @@ TEST(Disagreements, AProcessOutsideKubernetesOnItsGpuIsNamed) {
   EXPECT_EQ(OnDevice(snapshot, Kind::kOutsideScheduler), "");
 }
 
+TEST(Disagreements, AnMpsServerNeedsNoDeviceOfItsOwn) {
+  Snapshot snapshot = Node();
+  ProcessOwner unit;
+  unit.systemd_unit = "nvidia-mps.service";
+  snapshot.gpus[0].processes = {Process(9, unit), Process(10, OfPod("mps-control-daemon"))};
+  for (GpuProcess& process : snapshot.gpus[0].processes) process.name = "nvidia-cuda-mps-server";
+  EXPECT_EQ(OnDevice(snapshot, Kind::kOutsideScheduler), "");
+  EXPECT_EQ(OnDevice(snapshot, Kind::kUsedWithoutAllocation), "");
+  for (GpuProcess& process : snapshot.gpus[0].processes) process.name = "python";
+  EXPECT_NE(OnDevice(snapshot, Kind::kOutsideScheduler), "");
+  EXPECT_NE(OnDevice(snapshot, Kind::kUsedWithoutAllocation), "");
+}
+
+TEST(Disagreements, APodThatKubernetesNoLongerHasIsNamed) {
+  const auto found = [](const std::string& known_uid) {
+    Snapshot snapshot = Node();
+    Scheduler scheduler = *snapshot.scheduler;
+    scheduler.pods.resize(1);
+    scheduler.pods[0].identity = {"ml", "a", known_uid};
+    snapshot.scheduler = std::make_shared<const Scheduler>(scheduler);
+    snapshot.gpus[0].processes = {Process(7, OfPod("a"))};
+    return OnDevice(snapshot, Kind::kContainerGone);
+  };
+  EXPECT_EQ(found("uid-a"), "");
+  EXPECT_EQ(found("uid-of-its-successor"),
+            "PID 7 (python) runs on GPU 0 for ml/a, which Kubernetes no longer has");
+  EXPECT_EQ(found(""), "");  // the kubelet tells no UIDs
+}
+
+TEST(Disagreements, WorkWithoutAProcessIsNamed) {
+  Snapshot snapshot = Node();
+  snapshot.gpus[0].readings.utilization_mean_ratio = 0;
+  EXPECT_EQ(OnDevice(snapshot, Kind::kBusyWithoutProcess), "");
+  snapshot.gpus[0].readings.utilization_mean_ratio = 0.4;
+  EXPECT_EQ(OnDevice(snapshot, Kind::kBusyWithoutProcess),
+            "GPU 0 is 40 % busy and the driver lists no process: their PIDs are not visible from "
+            "here");
+  snapshot.gpus[0].processes = {Process(7, {})};
+  EXPECT_EQ(OnDevice(snapshot, Kind::kBusyWithoutProcess), "");
+}
+
+TEST(Disagreements, ADeviceThatIsNotHereIsOfTheNode) {
+  Snapshot snapshot = Node();
+  EXPECT_EQ(TextOfKind(MakeViews(snapshot).disagreements, Kind::kUnknownDevice), "");
+  Scheduler scheduler = *snapshot.scheduler;
+  scheduler.allocations[0].unit = {"nvidia.com/gpu", "GPU-9", {}, "", ""};
+  snapshot.scheduler = std::make_shared<const Scheduler>(scheduler);
+  EXPECT_EQ(TextOfKind(MakeViews(snapshot).disagreements, Kind::kUnknownDevice),
+            "ml/a was given GPU-9 of nvidia.com/gpu, and no device here is called so: a GPU or a "
+            "MIG layout has changed since");
+}
+
 TEST(Disagreements, FourReplicasAreOneDevice) {
   EXPECT_EQ(OnDevice(Node(4), Kind::kUnitsAreOneDevice),
             "4 units of nvidia.com/gpu are one device, GPU 0 (NVIDIA A10): its memory is not "

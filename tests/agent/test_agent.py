@@ -65,8 +65,8 @@ def test_a_hanging_driver_turns_ready_red_and_metrics_stay(tmp_path):
         status, why = agent.get("/readyz")
         assert status == 503 and why.startswith("nvml: driver call nvml")
         assert agent.value("gpuassay_source_hanging") == 1
-        assert agent.value("gpuassay_source_up") == 0
-        assert agent.value("gpuassay_source_age_seconds") > 2
+        assert agent.value("gpuassay_source_up", source="nvml") == 0
+        assert agent.value("gpuassay_source_age_seconds", source="nvml") > 2
         assert agent.get("/healthz")[0] == 200
         assert len(agent.series("gpuassay_gpu_power_watts")) == 8  # the last values, with their age
         agent.wait_ready()  # the driver answers again, in the same worker

@@ -71,7 +71,16 @@ struct ProcessOwners::Impl {
 
   using Entries = std::unordered_map<std::uint32_t, Entry>;
 
+  // A PID that is not in /proc: of another PID namespace, as a rule, and so it stays.
+  struct Absent {
+    std::uint64_t wait = 1;      // cycles
+    std::uint64_t look_in = 0;   // cycle
+    std::uint64_t asked_in = 0;  // cycle
+  };
+
   void Forget(Entries::iterator entry);
+  bool IsAbsent(std::uint32_t pid);
+  void NoteAbsent(std::uint32_t pid);
   void ForgetUnasked();
   void MakeRoom();
   const ProcessFacts* LookAt(std::uint32_t pid, Entries::iterator found);
@@ -84,7 +93,8 @@ struct ProcessOwners::Impl {
   Proc proc;
   ExitWatch exits;
   Users users;
-  Entries entries;  // by PID
+  Entries entries;                                   // by PID
+  std::unordered_map<std::uint32_t, Absent> absent;  // by PID
   std::uint64_t cycle = 0;
   std::set<std::uint32_t> to_learn;
 };
@@ -94,12 +104,28 @@ void ProcessOwners::Impl::Forget(Entries::iterator entry) {
   entries.erase(entry);
 }
 
+bool ProcessOwners::Impl::IsAbsent(std::uint32_t pid) {
+  const auto found = absent.find(pid);
+  if (found == absent.end()) return false;
+  found->second.asked_in = cycle;
+  return cycle < found->second.look_in;
+}
+
+void ProcessOwners::Impl::NoteAbsent(std::uint32_t pid) {
+  if (absent.size() >= kRememberedMax) return;
+  Absent& one = absent[pid];
+  one.asked_in = cycle;
+  one.look_in = cycle + one.wait;
+  one.wait = std::min(one.wait * 2, kAbsentCyclesMax);
+}
+
 void ProcessOwners::Impl::ForgetUnasked() {
   std::erase_if(entries, [this](const auto& pair) {
     const bool unasked = pair.second.asked_in != cycle;
     if (unasked) exits.Forget(pair.first);
     return unasked;
   });
+  std::erase_if(absent, [this](const auto& pair) { return pair.second.asked_in != cycle; });
 }
 
 void ProcessOwners::Impl::MakeRoom() {
@@ -122,6 +148,11 @@ const ProcessFacts* ProcessOwners::Impl::FactsOf(std::uint32_t pid, Entry& entry
 
 const ProcessFacts* ProcessOwners::Impl::LookAt(std::uint32_t pid, Entries::iterator found) {
   const std::optional<ProcStat> stat = proc.StatQuickly(pid);
+  if (stat) {
+    absent.erase(pid);
+  } else {
+    NoteAbsent(pid);
+  }
   const bool known = found != entries.end();
   const bool same = known && stat &&
                     found->second.facts.start_after_boot == proc.TicksToDuration(stat->start_ticks);
@@ -149,7 +180,9 @@ ProcessOwners::~ProcessOwners() = default;
 
 const ProcessFacts* ProcessOwners::FindKnown(std::uint32_t pid) {
   const auto found = impl_->entries.find(pid);
-  if (found == impl_->entries.end()) return impl_->LookAt(pid, found);
+  if (found == impl_->entries.end()) {
+    return impl_->IsAbsent(pid) ? nullptr : impl_->LookAt(pid, found);
+  }
   Impl::Entry& entry = found->second;
   entry.asked_in = impl_->cycle;
   if (entry.look_after > 0) --entry.look_after;
@@ -180,6 +213,7 @@ const ProcessFacts* ProcessOwners::Remember(LearnedProcess learned) {
 }
 
 const ProcessFacts* ProcessOwners::Find(std::uint32_t pid) {
+  impl_->absent.erase(pid);
   const ProcessFacts* const known = FindKnown(pid);
   if (impl_->to_learn.erase(pid) == 0) return known;
   std::optional<LearnedProcess> learned = LearnProcess(impl_->proc, pid, ReadDepth::kAll);

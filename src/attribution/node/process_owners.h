@@ -66,6 +66,10 @@ class ProcessOwners {
   static constexpr std::uint32_t kLookAgainFirst = 4;
   static constexpr std::uint32_t kLookAgainMax = 256;
 
+  // A PID that is not in /proc is looked for again in the next cycle, then after twice as many and
+  // so on, but never more than these.
+  static constexpr std::uint64_t kAbsentCyclesMax = 32;
+
   // `ticks_per_second`: as for Proc. `watched_max`: descriptors to be used for an ExitWatch; worth
   // it only when it is asked often.
   explicit ProcessOwners(RootFs root, double ticks_per_second = kTicksPerSecond,
@@ -77,7 +81,8 @@ class ProcessOwners {
   // next call of anything here. May block.
   const ProcessFacts* Find(std::uint32_t pid);
 
-  // Null: not known, or no such process. Never blocks. An exec changes command line and
+  // Null: not known, or no such process (also one that has been said to be none a while ago: see
+  // kAbsentCyclesMax). Never blocks. An exec changes command line and
   // environment but not the start: it is noticed by the kernel's name of the process, at once or
   // when it is looked at again; then, and when it has been moved, the old facts are given until
   // somebody has learned the new ones. An exec of a program of the same name is not noticed. Who

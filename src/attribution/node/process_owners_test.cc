@@ -212,6 +212,34 @@ TEST_F(ProcessOwnersTest, AUserThatCannotBeReadIsUnknown) {
   EXPECT_EQ(owners.Find(42)->owner.user, "");
 }
 
+TEST_F(ProcessOwnersTest, APidThatIsNotThereIsLookedForLessAndLessOften) {
+  ProcessOwners owners(root_.Root());
+  EXPECT_EQ(owners.FindKnown(42), nullptr);
+  Process(42, 500);
+  EXPECT_EQ(owners.FindKnown(42), nullptr);
+  EXPECT_TRUE(owners.TakeToLearn().empty());  // not looked at again in the same cycle
+  owners.BeginCycle();
+  EXPECT_EQ(owners.FindKnown(42), nullptr);
+  EXPECT_EQ(owners.TakeToLearn(), std::vector<std::uint32_t>{42});
+
+  const auto cycles_until_seen = [&owners](std::uint32_t pid) {
+    for (std::uint64_t cycle = 1; cycle < 1000; ++cycle) {
+      owners.BeginCycle();
+      owners.FindKnown(pid);
+      if (!owners.TakeToLearn().empty()) return cycle;
+    }
+    return std::uint64_t{0};
+  };
+  for (int cycle = 0; cycle < 1000; ++cycle) {
+    owners.BeginCycle();
+    owners.FindKnown(43);
+  }
+  Process(43, 500);
+  const std::uint64_t waited = cycles_until_seen(43);
+  EXPECT_GT(waited, 1U);
+  EXPECT_LE(waited, ProcessOwners::kAbsentCyclesMax);
+}
+
 TEST_F(ProcessOwnersTest, ForgetsWhatNobodyAsksFor) {
   Process(42, 500);
   Process(43, 500);
