@@ -141,17 +141,25 @@ std::string DevicesOf(const Views& views, const PodView& pod) {
   return names.empty() ? "no device" : fmt::format("{}", fmt::join(names, ", "));
 }
 
+std::string ProcessesText(std::size_t count) {
+  return count == 1 ? "1 process" : fmt::format("{} processes", count);
+}
+
+// Of a pod without a process there is nothing to measure.
 std::string PodLines(const Views& views, const PodView& pod, bool colour) {
   std::string text = fmt::format("pod {}  {}\n", Printable(PodText(pod.pod.identity)),
                                  Printable(DevicesOf(views, pod)));
   const std::string asked = pod.pod.memory_request_bytes
                                 ? MebibytesText(Reading(*pod.pod.memory_request_bytes))
                                 : "not said";
-  Lines lines = {{pod.processes == 1 ? "1 process" : fmt::format("{} processes", pod.processes),
-                  "SM " + PercentText(pod.sm_share_ratio), "power " + WattsText(pod.power_watts),
-                  "memory asked for " + asked, "used " + MebibytesText(pod.memory_used_bytes),
-                  "reserved " + MebibytesText(pod.pool_reserved_bytes),
-                  "allocated " + MebibytesText(pod.pool_allocated_bytes)}};
+  Lines lines = {{ProcessesText(pod.processes), "memory asked for " + asked}};
+  if (pod.processes > 0) {
+    lines = {{ProcessesText(pod.processes), "SM " + PercentText(pod.sm_share_ratio),
+              "power " + WattsText(pod.power_watts), "memory asked for " + asked,
+              "used " + MebibytesText(pod.memory_used_bytes),
+              "reserved " + MebibytesText(pod.pool_reserved_bytes),
+              "allocated " + MebibytesText(pod.pool_allocated_bytes)}};
+  }
   return text + ColumnsText(lines, kIndent) + DisagreementLines(pod.disagreements, colour);
 }
 

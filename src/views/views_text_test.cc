@@ -65,6 +65,13 @@ TEST(ViewsText, WhatIsNotKnownIsAReasonAndNotZero) {
   EXPECT_NE(ViewsText(views, false).find("not known what is handed out"), std::string::npos);
 }
 
+TEST(ViewsText, OfAPodWithoutAProcessNothingIsMeasured) {
+  Views views = OneDevice();
+  views.pods[0].processes = 0;
+  const std::string text = ViewsText(views, false);
+  EXPECT_NE(text.find("\n    0 processes  memory asked for not said\n"), std::string::npos) << text;
+}
+
 TEST(ViewsText, ColourMarksDisagreementsOnly) {
   EXPECT_EQ(ViewsText(OneDevice(), false).find('\x1b'), std::string::npos);
   EXPECT_NE(ViewsText(OneDevice(), true).find("\x1b[33m!\x1b[0m asked for more"),
